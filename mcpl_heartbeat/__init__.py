@@ -1,0 +1,3 @@
+"""mcpl-heartbeat: one program for the liveness of AI agents."""
+
+__version__ = "0.1.0"
