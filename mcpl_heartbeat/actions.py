@@ -115,7 +115,13 @@ class Opening(msgspec.Struct, frozen=True):
 
 
 class Saved(msgspec.Struct, frozen=True):
-    """The content is on disk: written, synced, renamed, its folder synced."""
+    """The content is on disk: written, synced, renamed, its folder synced.
+
+    ``note`` is a sentence for replies about something done on the way, such as a torn file that
+    was found in its place and copied aside first.
+    """
+
+    note: str | None = None
 
 
 class NotSaved(msgspec.Struct, frozen=True):
