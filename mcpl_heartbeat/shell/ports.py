@@ -1,0 +1,62 @@
+"""What the server is put together from: the core that decides, and the files it decides about.
+
+Both are given as protocols, so that tests drive the server with their own.
+"""
+
+from typing import Any, Protocol
+
+from mcpl_heartbeat.actions import Action, Document, Moment, Opening, SaveOutcome
+
+
+class Core(Protocol):
+    """The part of ``session.Session`` that is driven from here."""
+
+    def start(self, now: Moment) -> list[Action]:
+        """Begin."""
+        ...
+
+    def opened(self, opening: Opening, now: Moment) -> list[Action]:
+        """Take in what the files hold."""
+        ...
+
+    def receive(self, data: bytes, now: Moment) -> list[Action]:
+        """Take in bytes from the host."""
+        ...
+
+    def end_of_input(self, now: Moment) -> list[Action]:
+        """Take in that the host sends no more."""
+        ...
+
+    def tick(self, now: Moment) -> list[Action]:
+        """Do what is due."""
+        ...
+
+    def saved(self, document: Document, outcome: SaveOutcome, now: Moment) -> list[Action]:
+        """Take in how a save ended."""
+        ...
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether replies wait for a save."""
+        ...
+
+    @property
+    def standby(self) -> bool:
+        """Whether another server holds the files."""
+        ...
+
+
+class Files(Protocol):
+    """The two documents and their locks. Each method may block and is called in a thread."""
+
+    def open(self) -> Opening:
+        """Take the locks and read both documents."""
+        ...
+
+    def take_over(self) -> Opening | None:
+        """Open them if the server that held them is gone; ``None`` while it is there."""
+        ...
+
+    def save(self, document: Document, value: Any) -> SaveOutcome:
+        """Make ``value`` the content of ``document``."""
+        ...
