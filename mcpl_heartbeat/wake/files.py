@@ -99,7 +99,12 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def _kept(members: dict[str, Raw], known: Iterable[str]) -> Extras | UnsetType:
-    extras = {name: raw.copy() for name, raw in members.items() if name not in known}
+    # Without their white space, so that what was read is equal to what was written.
+    extras = {
+        name: Raw(msgspec.json.format(bytes(raw), indent=-1))
+        for name, raw in members.items()
+        if name not in known
+    }
     return extras or UNSET
 
 

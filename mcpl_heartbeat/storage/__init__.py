@@ -1,0 +1,1 @@
+"""Where state outlives the process: one JSON file kept safe."""

@@ -1,0 +1,135 @@
+"""An advisory lock on a document, so that a second server on the same file notices (issue 2 §5)."""
+
+# Descriptors and exact system calls are the point here, and pathlib hides them.
+# ruff: noqa: PTH
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+from collections.abc import Sequence
+
+from mcpl_heartbeat.storage.disk import hidden_name, make_folder, reason
+
+_HELD = frozenset({errno.EWOULDBLOCK, errno.EAGAIN})
+_TRIES = 10
+
+
+class Lock:
+    """The lock of the document at ``path``: a ``flock`` on ``.<name>.lock`` beside its target.
+
+    It dies with its process, so a killed server leaves nothing to clear away; the lock file itself
+    stays, which is what makes it safe. Where its folder cannot be written, the data file itself is
+    locked (it cannot be replaced there either). Where nothing can be locked, the server goes on
+    without, and ``note`` says so.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = os.path.abspath(path)
+        self._descriptor: int | None = None
+        self.note: str | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether this process holds it, for real."""
+        return self._descriptor is not None
+
+    def acquire(self) -> str | None:
+        """Take it without waiting: ``None`` when it is ours, else who holds it ("process 4711").
+
+        Never raises ``OSError``. Taking it twice is as good as once.
+        """
+        if self._descriptor is not None:
+            return None
+        self.note = None
+        target = os.path.realpath(self._path)
+        beside = os.path.join(os.path.dirname(target), f"{hidden_name(target)}.lock")
+        try:
+            make_folder(os.path.dirname(target))
+            return self._take(beside, os.O_RDWR | os.O_CREAT)
+        except OSError as error:
+            failure = error
+        for path in (beside, target):
+            try:
+                return self._take(path, os.O_RDONLY)
+            except OSError:
+                continue
+        self.note = (
+            f"{_shown(self._path)} could not be locked ({reason(failure)}): a second server on it "
+            "would not be noticed."
+        )
+        return None
+
+    def release(self) -> None:
+        """Give it up, if it is held."""
+        if self._descriptor is not None:
+            descriptor, self._descriptor = self._descriptor, None
+            # The descriptor is gone either way, and the lock with it.
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+
+    def _take(self, path: str, flags: int) -> str | None:
+        """Lock ``path``; ``OSError`` when it cannot be locked at all."""
+        for _ in range(_TRIES):
+            descriptor = os.open(
+                path, flags | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC, 0o666
+            )
+            keep = False
+            try:
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError as error:
+                    if error.errno not in _HELD:
+                        raise
+                    return _holder(descriptor)
+                # Somebody may have removed or replaced the file while we were opening it.
+                if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+                    keep = True
+                    self._descriptor = descriptor
+                    if flags & os.O_RDWR:
+                        _sign(descriptor)
+                    return None
+            except FileNotFoundError:
+                pass
+            finally:
+                if not keep:
+                    os.close(descriptor)
+        raise OSError(errno.EBUSY, "the lock file keeps being replaced")
+
+
+def acquire_all(locks: Sequence[Lock]) -> str | None:
+    """Take all of ``locks`` or none: ``None`` when they are ours, else who holds one of them."""
+    taken: list[Lock] = []
+    # One order for everybody, or two servers could each take one and both give up.
+    for lock in sorted(locks, key=lambda lock: lock._path):
+        had = lock.held
+        holder = lock.acquire()
+        if holder is not None:
+            for other in taken:
+                other.release()
+            return holder
+        if not had:
+            taken.append(lock)
+    return None
+
+
+def _sign(descriptor: int) -> None:
+    """Write our process id where a second server looks for it; only words depend on it."""
+    with contextlib.suppress(OSError):
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
+
+
+def _holder(descriptor: int) -> str:
+    try:
+        signature = os.pread(descriptor, 20, 0)
+    except OSError:
+        signature = b""
+    if re.fullmatch(rb"[1-9][0-9]{0,9}\n", signature):
+        return f"process {int(signature)}"
+    return "another process"
+
+
+def _shown(path: str) -> str:
+    return os.fsencode(path).decode(errors="replace")
