@@ -1,0 +1,288 @@
+"""The rules for a tool call's arguments: every one is applied, or the call is refused (seed).
+
+A refused call changes nothing, and its answer names each problem at once: a value of the wrong type
+or out of range, a name sent twice, a contradiction, a slip for a name that this or another tool
+takes. Any other unknown name is ignored and said to be, unless the call sends nothing else to a
+tool that takes arguments.
+
+What a value may be is read from the tool's own ``inputSchema``. Types are strict, ``"5"`` is no
+number and ``1`` no boolean; only ``5.0`` is taken for an integer.
+"""
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from mcpl_heartbeat.jsonrpc.messages import Refusal
+from mcpl_heartbeat.mcp.reading import Members, kind_of, read_members, repaired
+from mcpl_heartbeat.mcp.slips import Slip, find_slip
+from mcpl_heartbeat.mcp.tools import Problem, Tool, schema, shown
+
+MAX_UNKNOWN_NAMES = 100
+"""With more unknown names than this, none is weighed: the call is no slip but a mistake."""
+
+MAX_LISTED = 20
+"""How many ignored names a reply lists."""
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """The call may be carried out. ``ignored`` are the names it sent in vain, for the reply."""
+
+    arguments: Any
+    """An instance of the tool's ``arguments`` Struct."""
+    ignored: tuple[str, ...] = ()
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """The call must change nothing; its result is ``refusal_text`` with ``isError``."""
+
+    problems: tuple[Problem, ...]
+    """All of them, in the order sent, then what is missing, then faults between arguments."""
+    ignored: tuple[str, ...] = ()
+
+
+Outcome = Accepted | Refused | Refusal
+
+
+def check(tool: Tool, raw: msgspec.Raw | None, tools: Sequence[Tool]) -> Outcome:
+    """Weigh the arguments of a call of ``tool``; never raises, whatever was sent.
+
+    Absent, null and ``{}`` are the same. ``Refusal`` (-32602) for what is no object. ``tools`` are
+    all tools of the server, whose names slips may be meant for.
+    """
+    if raw is None or raw == _EMPTY:
+        return _without_arguments(tool)
+    members = read_members(raw, "params.arguments")
+    if isinstance(members, Refusal):
+        return members
+    if not members:
+        return _without_arguments(tool)
+    return _weigh(tool, members, tools)
+
+
+_EMPTY = msgspec.Raw(b"{}")
+
+
+@functools.cache
+def _without_arguments(tool: Tool) -> Accepted | Refused:
+    return _conclude(tool, {}, frozenset(), [], ())
+
+
+def _weigh(tool: Tool, members: Members, tools: Sequence[Tool]) -> Accepted | Refused:
+    properties = _properties(tool)
+    sent: dict[str, list[Any]] = {}
+    for name, value in members:
+        sent.setdefault(repaired(name), []).append(value)
+    good: dict[str, Any] = {}
+    bad: set[str] = set()
+    problems: list[Problem] = []
+    unknown: dict[str, Slip | None] = _slips(tool, sent, tools)
+    for name, values in sent.items():
+        if len(values) > 1:
+            bad.add(name)
+            text = f"sent {len(values)} times; send it once"
+            problems.append(Problem(shown(name), text))
+        elif name in properties:
+            value = _read(name, values[0], properties[name])
+            if isinstance(value, Problem):
+                bad.add(name)
+                problems.append(value)
+            else:
+                good[name] = value
+        elif slip := unknown.get(name):
+            bad.update(slip.meant)
+            problems.append(Problem(shown(name), _slip_text(tool, slip)))
+    if len(unknown) > MAX_UNKNOWN_NAMES:
+        problems.append(
+            Problem("arguments", f"{len(unknown)} names that {tool.name} does not take")
+        )
+        return _conclude(tool, good, frozenset(bad), problems, ())
+    ignored = tuple(name for name in unknown if unknown[name] is None and len(sent[name]) == 1)
+    if ignored and len(ignored) == len(sent) and properties:
+        problems += [Problem(shown(name), f"{tool.name} does not take this") for name in ignored]
+        ignored = ()
+    return _conclude(tool, good, frozenset(bad), problems, ignored)
+
+
+def _slips(tool: Tool, sent: Mapping[str, object], tools: Sequence[Tool]) -> dict[str, Slip | None]:
+    properties = _properties(tool)
+    unknown = [name for name in sent if name not in properties]
+    if len(unknown) > MAX_UNKNOWN_NAMES:
+        return dict.fromkeys(unknown)
+    others = [(other.name, tuple(_properties(other))) for other in tools if other is not tool]
+    return {name: find_slip(name, sent, tuple(properties), others) for name in unknown}
+
+
+def _conclude(
+    tool: Tool,
+    good: dict[str, Any],
+    bad: frozenset[str],
+    problems: list[Problem],
+    ignored: tuple[str, ...],
+) -> Accepted | Refused:
+    """Add what is missing and what the tool's own rules say, and build the Struct."""
+    attributes = _attributes(tool)
+    values = {attributes[name]: value for name, value in good.items()}
+    for name in _required(tool):
+        if name not in good:
+            values[attributes[name]] = UNSET
+            if name not in bad:
+                problems = [*problems, Problem(name, "is required and was not sent")]
+    arguments = tool.arguments(**values)
+    if tool.rules is not None:
+        problems = [*problems, *tool.rules(arguments, bad)]
+    return Refused(tuple(problems), ignored) if problems else Accepted(arguments, ignored)
+
+
+# --- one value ---------------------------------------------------------------------------------
+
+
+def _read(name: str, value: Any, rule: Mapping[str, Any]) -> Any | Problem:
+    """Give the value as its field holds it, or the ``Problem`` with it."""
+    kind = rule["type"]
+    if kind == "boolean":
+        return value if isinstance(value, bool) else _wrong_type(name, value, rule)
+    if kind == "string":
+        return _read_string(name, value, rule)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return _wrong_type(name, value, rule)
+    low, high = rule.get("minimum", -_INFINITY), rule.get("maximum", _INFINITY)
+    if not low <= value <= high or abs(value) == _INFINITY:
+        return Problem(name, f"must be {_range(low, high)}, not {_number(value)}")
+    if kind == "number":
+        return float(value)
+    if value != int(value):
+        return Problem(name, f"must be a whole number, not {_number(value)}")
+    return int(value)
+
+
+_INFINITY = float("inf")
+
+
+def _read_string(name: str, value: Any, rule: Mapping[str, Any]) -> str | Problem:
+    if not isinstance(value, str):
+        return _wrong_type(name, value, rule)
+    text = repaired(value)
+    choices = rule.get("enum")
+    if choices is not None and text not in choices:
+        return Problem(name, f"must be {_wanted(rule)}, not {_quoted(text)}")
+    most = rule.get("maxLength")
+    if most is not None and len(text) > most:
+        return Problem(name, f"must have at most {most} characters, not {len(text)}")
+    return text
+
+
+def _wrong_type(name: str, value: Any, rule: Mapping[str, Any]) -> Problem:
+    text = f"must be {_wanted(rule)}, not {_got(value)}"
+    if value is None:
+        text += f"; leave {name} out when there is nothing to set"
+    elif isinstance(value, str) and _fits_unquoted(value.strip(), rule["type"]):
+        text += f" (send {value.strip()} without quotes)"
+    elif rule["type"] == "string" and "enum" not in rule and isinstance(value, int | float):
+        text += " (put it in quotes)"
+    return Problem(name, text)
+
+
+def _wanted(rule: Mapping[str, Any]) -> str:
+    if choices := rule.get("enum"):
+        return " or ".join(f'"{choice}"' for choice in choices)
+    names = {"boolean": "true or false", "integer": "a whole number"}
+    return names.get(rule["type"], f"a {rule['type']}")
+
+
+def _got(value: Any) -> str:
+    if isinstance(value, str):
+        return f"the string {_quoted(value)}"
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return f"the number {_number(value)}"
+    return kind_of(value)
+
+
+def _fits_unquoted(text: str, kind: str) -> bool:
+    if kind == "boolean":
+        return text in {"true", "false"}
+    if kind not in {"number", "integer"} or len(text) > MAX_LISTED:
+        return False
+    try:
+        return isinstance(msgspec.json.decode(text), int | float) and text not in {"true", "false"}
+    except (ValueError, RecursionError):
+        return False
+
+
+def _range(low: float, high: float) -> str:
+    if high == _INFINITY:
+        return f"{_number(low)} or more"
+    return f"from {_number(low)} to {_number(high)}"
+
+
+def _number(value: float) -> str:
+    if abs(value) == _INFINITY:
+        return "a number too large to hold"
+    if isinstance(value, int) and abs(value) >= 10**20:
+        return f"a number of {value.bit_length() * 3 // 10 + 1} digits or so"
+    return repr(value)
+
+
+def _quoted(text: str) -> str:
+    cut = text if len(text) <= 40 else text[:40] + "…"
+    return msgspec.json.encode(cut).decode()
+
+
+# --- words -------------------------------------------------------------------------------------
+
+
+def refusal_text(tool: Tool, refused: Refused) -> str:
+    """Word a refused call: that nothing was changed, each problem, and what the tool takes."""
+    lines = [f"{tool.name} was refused and changed nothing:"]
+    lines += [f"- {problem.argument}: {problem.text}" for problem in refused.problems]
+    lines.append(
+        ignored_text(tool, refused.ignored) if refused.ignored else f"{tool.name} {_takes(tool)}."
+    )
+    return "\n".join(lines)
+
+
+def ignored_text(tool: Tool, ignored: Sequence[str]) -> str:
+    """Word what was sent in vain and what the tool takes; empty when nothing was."""
+    if not ignored:
+        return ""
+    names = ", ".join(shown(name) for name in ignored[:MAX_LISTED])
+    if len(ignored) > MAX_LISTED:
+        names += f" and {len(ignored) - MAX_LISTED} more"
+    return f"Ignored: {names}; {tool.name} {_takes(tool)}."
+
+
+@functools.cache
+def _takes(tool: Tool) -> str:
+    required = _required(tool)
+    names = [f"{name} (required)" if name in required else name for name in _properties(tool)]
+    return f"takes {', '.join(names)}" if names else "takes no arguments"
+
+
+def _slip_text(tool: Tool, slip: Slip) -> str:
+    meant = " or ".join(slip.meant)
+    if not slip.tools:
+        return f"{tool.name} does not take this; did you mean {meant}?"
+    takers = " and ".join(slip.tools)
+    return f"{tool.name} does not take this; {meant} belongs to {takers}"
+
+
+# --- what the schema says, looked up once ------------------------------------------------------
+
+
+def _properties(tool: Tool) -> Mapping[str, Any]:
+    properties: Mapping[str, Any] = schema(tool.arguments)["properties"]
+    return properties
+
+
+def _required(tool: Tool) -> Sequence[str]:
+    required: Sequence[str] = schema(tool.arguments).get("required", ())
+    return required
+
+
+@functools.cache
+def _attributes(tool: Tool) -> Mapping[str, str]:
+    struct = tool.arguments
+    return dict(zip(struct.__struct_encode_fields__, struct.__struct_fields__, strict=True))
