@@ -6,7 +6,7 @@ values.
 """
 
 # Descriptors and exact system calls are the point here, and pathlib hides them.
-# ruff: noqa: PTH
+# ruff: noqa: PTH102, PTH105, PTH108, PTH112, PTH116, PTH118, PTH119, PTH120, PTH123, PTH208
 
 import contextlib
 import errno

@@ -12,7 +12,7 @@ never leaves this module: outcomes are the values in ``actions``.
 """
 
 # Descriptors and exact system calls are the point here, and pathlib hides them.
-# ruff: noqa: PTH
+# ruff: noqa: PTH100, PTH110, PTH116, PTH120, PTH121
 
 import errno
 import os

@@ -1,7 +1,7 @@
 """An advisory lock on a document, so that a second server on the same file notices (issue 2 §5)."""
 
 # Descriptors and exact system calls are the point here, and pathlib hides them.
-# ruff: noqa: PTH
+# ruff: noqa: PTH100, PTH116, PTH118, PTH120
 
 import contextlib
 import errno
