@@ -33,6 +33,8 @@ from mcpl_heartbeat.actions import (
 from mcpl_heartbeat.storage import disk
 from mcpl_heartbeat.storage.lock import Lock, acquire_all
 
+__all__ = ["DocumentFile", "Lock", "acquire_all", "open_files"]
+
 _LOOK_AGAIN_S = 0.05
 _LOOKS = 20
 
@@ -254,7 +256,8 @@ def _require_writable(target: str) -> None:
 def open_files(config: DocumentFile, reminders: DocumentFile, locks: Sequence[Lock]) -> Opening:
     """Lock and read both documents; held by another server, read them for show only.
 
-    Two paths that lead to one file are trouble: neither is read or written.
+    To take over, call ``acquire_all`` until it gives ``None``, then this again. Two paths that lead
+    to one file are trouble: neither is read or written.
     """
     if _same_file(config.path, reminders.path):
         why = "is set as the config file and the reminders file at once"
@@ -262,15 +265,6 @@ def open_files(config: DocumentFile, reminders: DocumentFile, locks: Sequence[Lo
     holder = acquire_all(locks)
     if holder is not None:
         return Opening(config.peek(), reminders.peek(), holder)
-    return Opening(config.open(), reminders.open())
-
-
-def take_over(
-    config: DocumentFile, reminders: DocumentFile, locks: Sequence[Lock]
-) -> Opening | None:
-    """Both documents, read afresh, once the other server is gone; ``None`` while it is there."""
-    if acquire_all(locks) is not None:
-        return None
     return Opening(config.open(), reminders.open())
 
 
