@@ -1,0 +1,333 @@
+"""One connection, without its I/O: the protocol around the wings.
+
+``Session`` is handed bytes, moments and outcomes and returns the actions that follow, in order::
+
+    receive(data, now)   tick(now)   opened(opening, now)   saved(document, outcome, now)
+
+It never waits and never raises over what a peer sent. A reply that speaks of a save comes out of a
+later call, when the save has ended; everything else is answered in the pass that read it (law 3).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+import mcpl_heartbeat
+from mcpl_heartbeat.actions import (
+    Action,
+    Document,
+    Level,
+    Log,
+    Moment,
+    Opening,
+    Reply,
+    SaveOutcome,
+    WakeAt,
+)
+from mcpl_heartbeat.jsonrpc.framing import LineBuffer, TooLong
+from mcpl_heartbeat.jsonrpc.messages import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    Answer,
+    Batch,
+    Invalid,
+    Message,
+    Notification,
+    Refusal,
+    Request,
+    encode_error,
+    encode_result,
+    parse,
+)
+from mcpl_heartbeat.jsonrpc.outgoing import Outgoing
+from mcpl_heartbeat.jsonrpc.replies import ReplySlot, batch_slots, single_slot
+from mcpl_heartbeat.mcp import arguments, lifecycle, tools
+from mcpl_heartbeat.policy.grant import Policy
+from mcpl_heartbeat.policy.manifest import HEARTBEAT, manifest, wants_array
+from mcpl_heartbeat.times import Zone
+from mcpl_heartbeat.wake.calls import WakeCalls
+from mcpl_heartbeat.wake.tools import TOOLS
+from mcpl_heartbeat.wake.wing import Sent, WakeWing
+
+POLICY_WITHIN_MS = 5_000
+"""How long (ms) after ``initialize`` the log waits for the host's policy before it warns (seed)."""
+SERVER = lifecycle.ServerInfo("mcpl-heartbeat", "Heartbeat", mcpl_heartbeat.__version__)
+INSTRUCTIONS = (
+    "Wakes you on a schedule and at reminders you set. heartbeat_status says when the next wake comes "
+    "and whether wakes can be delivered; reminder_add sets a reminder, reminder_list shows them."
+)
+BEFORE_INITIALIZE = frozenset({"initialize", "ping"})
+
+
+class _Cancelled(msgspec.Struct, rename="camel"):
+    request_id: Raw
+
+
+class Session:
+    """See the module.
+
+    ``token`` is a random string unique to this process, for the ids of its own requests;
+    ``random_id()`` gives a fresh short one each time.
+    """
+
+    def __init__(self, *, zone: Zone, token: str, random_id: Callable[[], str]) -> None:
+        self._out: list[Action] = []
+        self._buffer = LineBuffer()
+        self._policy = Policy((HEARTBEAT,))
+        self._outgoing: Outgoing[Sent] = Outgoing(token)
+        self._wing = WakeWing(
+            zone=zone,
+            random_id=random_id,
+            gate=self._policy,
+            outgoing=self._outgoing,
+            emit=self._emit,
+        )
+        self._calls = WakeCalls(self._wing)
+        self._version: str | None = None
+        self._client_name = ""
+        self._speaks_mcpl = False
+        self._policy_by: int | None = None
+        self._early: list[Callable[[Moment], None]] = []
+        self._open_slots: dict[bytes, ReplySlot] = {}
+        self._alarm = WakeAt(None, None)
+        self._methods: dict[str, Callable[[Request, ReplySlot, Moment], object]] = {
+            "initialize": self._initialize,
+            "ping": self._ping,
+            "tools/list": self._tools_list,
+            "tools/call": self._tools_call,
+            "featureSets/update": self._policy_request,
+            "mcpl/manifest": self._manifest,
+        }
+
+    # What the shell calls -------------------------------------------------------------------------
+
+    def start(self, now: Moment) -> list[Action]:
+        """Begin; the files are being read meanwhile."""
+        return self._pass(now)
+
+    def receive(self, data: bytes, now: Moment) -> list[Action]:
+        """Take bytes as they came from the host, cut anywhere."""
+        self._wing.begin(now)
+        for line in self._buffer.feed(data):
+            self._line(line, now)
+        return self._pass(now)
+
+    def end_of_input(self, now: Moment) -> list[Action]:
+        """The host closed its end: a last line may lack its LF."""
+        self._wing.begin(now)
+        for line in self._buffer.end():
+            self._line(line, now)
+        return self._pass(now)
+
+    def tick(self, now: Moment) -> list[Action]:
+        """A moment has come that ``WakeAt`` asked for, or 30 s have passed."""
+        self._wing.begin(now)
+        return self._pass(now)
+
+    def opened(self, opening: Opening, now: Moment) -> list[Action]:
+        """The files were read; calls that came before are carried out now, in their order."""
+        self._wing.begin(now)
+        self._wing.opened(opening, now)
+        early, self._early = self._early, []
+        for call in early:
+            call(now)
+        return self._pass(now)
+
+    def saved(self, document: Document, outcome: SaveOutcome, now: Moment) -> list[Action]:
+        """The save that ``Save`` asked for has ended."""
+        self._wing.begin(now)
+        self._wing.saved(document, outcome, now)
+        return self._pass(now)
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether a save is under way: wait for it, within reason, before leaving."""
+        return self._wing.config_ledger.saving or self._wing.reminders_ledger.saving
+
+    @property
+    def standby(self) -> bool:
+        """Whether another server holds the files: try their locks again every few seconds."""
+        return self._wing.held_by is not None
+
+    # A pass ---------------------------------------------------------------------------------------
+
+    def _emit(self, action: Action) -> None:
+        self._out.append(action)
+
+    def _pass(self, now: Moment) -> list[Action]:
+        if self._policy_by is not None and now.monotonic >= self._policy_by:
+            self._policy_by = None
+            warning = self._policy.waiting_warning
+            if warning is not None:
+                self._emit(Log(Level.WARNING, warning))
+        self._wing.pump(now)
+        wall, monotonic = self._wing.next_alarm()
+        if self._policy_by is not None:
+            monotonic = self._policy_by if monotonic is None else min(monotonic, self._policy_by)
+        alarm = WakeAt(wall, monotonic)
+        if alarm != self._alarm:
+            self._alarm = alarm
+            self._emit(alarm)
+        out, self._out[:] = list(self._out), []
+        return out
+
+    def _line(self, line: bytes | TooLong, now: Moment) -> None:
+        message = parse(line)
+        if isinstance(message, Batch):
+            self._batch(message, now)
+        else:
+            self._message(message, None, now)
+
+    def _batch(self, batch: Batch, now: Moment) -> None:
+        if self._version is None or not lifecycle.supports_batches(self._version):
+            refusal = Refusal(
+                INVALID_REQUEST,
+                "A batch is taken only under MCP 2024-11-05 and 2025-03-26; send one message a line.",
+            )
+            self._emit(Reply(encode_error(None, refusal)))
+            return
+        wanted = [item for item in batch.items if isinstance(item, Request | Invalid)]
+        slots = iter(batch_slots(len(wanted)))
+        for item in batch.items:
+            slot = next(slots) if isinstance(item, Request | Invalid) else None
+            self._message(item, slot, now)
+
+    def _message(self, message: Message, slot: ReplySlot | None, now: Moment) -> None:
+        if isinstance(message, Request):
+            self._request(message, slot or single_slot(), now)
+        elif isinstance(message, Invalid):
+            self._fill(slot or single_slot(), encode_error(message.id, message.refusal))
+        elif isinstance(message, Notification):
+            self._notification(message)
+        elif isinstance(message, Answer):
+            sent = self._outgoing.settle(message)
+            if sent is not None:
+                self._wing.answered(sent, message, now)
+
+    def _request(self, request: Request, slot: ReplySlot, now: Moment) -> None:
+        method = self._methods.get(request.method)
+        if method is None:
+            answer: object = Refusal(
+                METHOD_NOT_FOUND, f"There is no method {tools.shown(request.method)}."
+            )
+        elif self._version is None and request.method not in BEFORE_INITIALIZE:
+            answer = Refusal(
+                INVALID_REQUEST, f"{request.method} comes after initialize; send initialize first."
+            )
+        else:
+            try:
+                answer = method(request, slot, now)
+            except Exception as fault:  # a fault of ours must cost one call, not the night
+                self._emit(Log(Level.WARNING, f"internal error in {request.method}: {fault!r}"))
+                answer = Refusal(
+                    INTERNAL_ERROR, "Internal error; this server's log has the details."
+                )
+        if isinstance(answer, Refusal):
+            self._fill(slot, encode_error(request.id, answer))
+        elif answer is not None:
+            self._fill(slot, encode_result(request.id, answer))
+
+    def _fill(self, slot: ReplySlot, line: bytes) -> None:
+        ready = slot.fill(line)
+        if ready is not None:
+            self._emit(Reply(ready))
+
+    # The methods: each returns a result, a Refusal, or None when the reply comes later ---------------
+
+    def _initialize(self, request: Request, slot: ReplySlot, now: Moment) -> object:
+        if self._version is not None:
+            return Refusal(INVALID_REQUEST, "This connection is initialized already.")
+        asked = lifecycle.read_initialize(request.params)
+        if isinstance(asked, Refusal):
+            return asked
+        host = asked.experimental.get("mcpl")
+        self._version = asked.protocol_version
+        self._client_name = asked.client_name
+        self._speaks_mcpl = isinstance(host, dict)
+        self._policy.initialized(host)
+        self._wing.strand()
+        if self._speaks_mcpl:
+            self._policy_by = now.monotonic + POLICY_WITHIN_MS
+        return lifecycle.initialize_result(
+            self._version,
+            SERVER,
+            {"mcpl": self._declared()} if self._speaks_mcpl else None,
+            INSTRUCTIONS,
+        )
+
+    def _declared(self) -> dict[str, Any]:
+        return manifest((HEARTBEAT,), as_array=wants_array(self._client_name))
+
+    def _ping(self, request: Request, slot: ReplySlot, now: Moment) -> object:
+        return {}
+
+    def _manifest(self, request: Request, slot: ReplySlot, now: Moment) -> object:
+        if not self._speaks_mcpl:
+            return Refusal(
+                METHOD_NOT_FOUND, "mcpl/manifest belongs to MCPL, which this host did not ask for."
+            )
+        return self._declared()
+
+    def _tools_list(self, request: Request, slot: ReplySlot, now: Moment) -> object:
+        assert self._version is not None
+        return tools.encoded_tools_list(TOOLS, self._version)
+
+    def _policy_request(self, request: Request, slot: ReplySlot, now: Moment) -> object:
+        answer = self._policy.request(request.params)
+        self._wing.policy_came(as_request=not isinstance(answer, Refusal))
+        return answer
+
+    def _tools_call(self, request: Request, slot: ReplySlot, now: Moment) -> object:
+        assert self._version is not None
+        version = self._version
+        call = tools.read_call(request.params, TOOLS)
+        if isinstance(call, Refusal):
+            return call
+        checked = arguments.check(call.tool, call.arguments, TOOLS)
+        if isinstance(checked, Refusal):
+            return checked
+        id = request.id.copy()
+        key = bytes(id)
+
+        def answer(result: tools.ToolResult) -> None:
+            self._open_slots.pop(key, None)
+            self._fill(slot, encode_result(id, tools.call_result(result, version)))
+
+        def carry_out(at: Moment) -> None:
+            if isinstance(checked, arguments.Refused):
+                problems = [f"{problem.argument}: {problem.text}" for problem in checked.problems]
+                text = arguments.refusal_text(call.tool, checked)
+                answer(self._calls.refused(call.tool, text, problems, at))
+            else:
+                self._calls.call(call.tool, checked, at, answer)
+
+        self._open_slots[key] = slot
+        if self._wing.ready:
+            carry_out(now)
+        else:
+            self._early.append(carry_out)
+        return None
+
+    # Notifications ----------------------------------------------------------------------------------
+
+    def _notification(self, message: Notification) -> None:
+        if message.method == "notifications/cancelled":
+            self._cancelled(message)
+        elif message.method == "featureSets/update" and self._speaks_mcpl:
+            for line in self._policy.notification(message.params):
+                self._emit(Log(Level.WARNING, line))
+            self._wing.policy_came(as_request=False)
+
+    def _cancelled(self, message: Notification) -> None:
+        """Leave a call unanswered that the host gave up; what it changed stays changed (MCP)."""
+        try:
+            id = msgspec.json.decode(message.params or b"", type=_Cancelled).request_id
+        except (msgspec.MsgspecError, RecursionError):
+            return
+        slot = self._open_slots.pop(bytes(id), None)
+        rest = slot.drop() if slot is not None else None
+        if rest is not None:
+            self._emit(Reply(rest))

@@ -1,0 +1,416 @@
+"""The wake wing: what is due, what is sent, what the host said, what is saved.
+
+``WakeWing`` owns the schedule, the reminders and the two documents, and is driven by five verbs:
+``opened``, ``tick``, ``answered``, ``policy_came`` and ``saved`` (tool calls are in ``calls.py``).
+Each verb changes state and emits actions; ``pump`` then sends what can be sent, begins the saves that
+are due and says when to come back. A due wake takes the same road whether its moment came by the
+clock, a policy, a restart or a clock step (design: "A due reminder").
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import msgspec
+
+from mcpl_heartbeat.actions import (
+    Action,
+    Changed,
+    Document,
+    Level,
+    Log,
+    Moment,
+    NotSaved,
+    Opening,
+    Push,
+    SaveOutcome,
+)
+from mcpl_heartbeat.jsonrpc.messages import Answer
+from mcpl_heartbeat.jsonrpc.outgoing import Outgoing
+from mcpl_heartbeat.times import Zone
+from mcpl_heartbeat.wake import delivery, schedule, texts
+from mcpl_heartbeat.wake import reminders as book
+from mcpl_heartbeat.wake.clock_steps import ClockSteps
+from mcpl_heartbeat.wake.files import Config, Reminder, merge_config, merge_reminders
+from mcpl_heartbeat.wake.ledger import Ledger
+
+BURST = 200
+"""How many reminders leave in one pass, so that calls are answered between passes."""
+REMEMBERED_REQUESTS = 4
+"""How many unanswered pushes of one reminder are kept apart, so that a late answer still counts."""
+REMEMBERED_HEARTBEATS = 100
+
+
+class Denied(Protocol):
+    """Why no wake may be pushed (``policy.grant``)."""
+
+    @property
+    def reason(self) -> str:
+        """One clause."""
+
+    @property
+    def never(self) -> bool:
+        """Whether this host, as it is, never lets one through."""
+
+
+class Gate(Protocol):
+    """What the wing needs to know of the negotiated policy."""
+
+    @property
+    def coalesces(self) -> bool:
+        """Whether the host replaces unread pushes of one key (RFC-006)."""
+
+    def verdict(self, feature_set: str) -> Denied | None:
+        """``None`` when a wake of this feature set may be pushed."""
+
+
+class SentTick(msgspec.Struct, frozen=True):
+    """A heartbeat that was pushed."""
+
+    occurrence: schedule.Occurrence
+    manual: bool
+    silent: bool
+
+
+class SentReminder(msgspec.Struct, frozen=True):
+    """A reminder that was pushed; ``request_id`` is not known yet when the subject is made."""
+
+    occurrence: book.Occurrence
+
+
+Sent = SentTick | SentReminder
+
+
+class WakeWing:
+    """See the module. ``emit`` takes each action as it arises, in order."""
+
+    def __init__(
+        self,
+        *,
+        zone: Zone,
+        random_id: Callable[[], str],
+        gate: Gate,
+        outgoing: Outgoing[Sent],
+        emit: Callable[[Action], None],
+    ) -> None:
+        self.zone = zone
+        self.random_id = random_id
+        self.gate = gate
+        self.emit = emit
+        self.settings = Config()
+        self.schedule = schedule.Schedule(texts.interval_ms(self.settings), random_id)
+        self.reminders = book.ReminderBook()
+        self.config_ledger = Ledger(Document.CONFIG)
+        self.reminders_ledger = Ledger(Document.REMINDERS)
+        self.ready = False
+        self.held_by: str | None = None
+        self.refusal: str | None = None
+        self.silent_refused = False
+        self.out_since: int | None = None
+        self._outgoing = outgoing
+        self._steps = ClockSteps()
+        self._known_config = self.settings
+        self._warned_of_silence = False
+        self._stranded_due = False
+        self._reminder_requests: dict[str, deque[str]] = {}
+        self._tick_requests: deque[str] = deque()
+
+    # What may be pushed ---------------------------------------------------------------------------
+
+    def blocked(self) -> str | None:
+        """Why no wake can be pushed now, as a clause; ``None`` when one can."""
+        if not self.ready:
+            return "the files are still being read"
+        if self.held_by is not None:
+            return texts.standby(self.held_by)
+        denied = self.gate.verdict(delivery.FEATURE_SET)
+        return None if denied is None else denied.reason
+
+    def config(self) -> Config:
+        """The settings with the schedule's place in them, as the file is to hold them."""
+        occurrence = self.schedule.occurrence
+        return msgspec.structs.replace(
+            self.settings,
+            next_at=occurrence.scheduled if occurrence else None,
+            next_event_id=occurrence.event_id if occurrence else None,
+        )
+
+    # The verbs ------------------------------------------------------------------------------------
+
+    def begin(self, now: Moment) -> None:
+        """A pass begins: see whether the clock was stepped before anything is reckoned with it."""
+        step = self._steps.observe(now)
+        if step and self.ready:
+            self._clock_stepped(step)
+
+    def opened(self, opening: Opening, now: Moment) -> None:
+        """The files were read, at start or when this server takes over from another."""
+        took_over = self.ready and opening.held_by is None
+        self.ready = True
+        self.held_by = opening.held_by
+        standby = opening.held_by is not None
+        config: Config = opening.config.value or Config()
+        rows: tuple[Reminder, ...] = opening.reminders.value or ()
+        self.config_ledger.opened(opening.config.value, opening.config.trouble, standby)
+        self.reminders_ledger.opened(rows, opening.reminders.trouble, standby)
+        self.reminders = book.ReminderBook(rows)
+        self._known_config = config
+        self._take_settings(config, now)
+        self._warn_of(opening.config.trouble, opening.reminders.trouble)
+        if opening.held_by is not None:
+            self.log(Level.WARNING, texts.standby(opening.held_by))
+        elif took_over:
+            self.log(Level.INFO, "the other server is gone: this one has taken over its files")
+        if opening.config.value is None and not standby:
+            self.config_ledger.change()
+        self._stranded_due = True
+
+    def policy_came(self, *, as_request: bool) -> None:
+        """The host sent a policy (or took one away): what it allows now is sent by ``pump``."""
+        if as_request:
+            self.refusal = None
+            self.schedule.policy_came()
+            if self.blocked() is None:
+                self.reminders.retry()
+        self._stranded_due = True
+
+    def answered(self, sent: Sent, answer: Answer, now: Moment) -> None:
+        """The host answered a push of ours, however late."""
+        outcome = delivery.read_answer(answer)
+        if isinstance(outcome, delivery.Taken):
+            self.refusal = None
+        elif outcome.blocking:
+            self.refusal = outcome.reason
+        if isinstance(sent, SentTick):
+            self._tick_answered(sent, outcome, now)
+        else:
+            self._reminder_answered(sent, str(answer.id), outcome, now)
+
+    def saved(self, document: Document, outcome: SaveOutcome, now: Moment) -> None:
+        """The save that was under way ended."""
+        ledger = self.config_ledger if document is Document.CONFIG else self.reminders_ledger
+        if isinstance(outcome, Changed):
+            self._merge(ledger, outcome, now)
+            return
+        failed_before = ledger.failure
+        ledger.settle(outcome, now.monotonic)
+        if isinstance(outcome, NotSaved):
+            if outcome.reason != failed_before:
+                reason = outcome.reason
+                self.log(Level.WARNING, f"the {document} file could not be saved: {reason}")
+        elif failed_before is not None:
+            self.log(Level.INFO, f"the {document} file is saved again")
+
+    def pump(self, now: Moment) -> None:
+        """Do what is due at ``now`` and say when to come back. Ends every pass."""
+        if not self.ready:
+            return
+        if self.held_by is None:
+            self._pass_time(now)
+            self._send_due(now)
+            self.note_config()
+        for ledger, value in (
+            (self.config_ledger, self.config),
+            (self.reminders_ledger, self.reminders.snapshot),
+        ):
+            save = ledger.begin(value)
+            if save is not None:
+                self.emit(save)
+        if self._stranded_due:
+            self._stranded_due = False
+            blocked = self.blocked()
+            if blocked is not None and len(self.reminders):
+                self.log(Level.WARNING, texts.stranded(len(self.reminders), blocked))
+
+    def next_alarm(self) -> tuple[int | None, int | None]:
+        """When (wall ms, monotonic ms) ``pump`` next has something to do."""
+        if not self.ready or self.held_by is not None:
+            return None, None
+        wall = [] if self.schedule.state is schedule.Tick.PAUSED else [self.schedule.slot]
+        waiting = self.reminders.next_waiting()
+        if waiting is not None and self.blocked() is None:
+            wall.append(waiting)
+        monotonic = (
+            self.reminders.next_monotonic(),
+            self.config_ledger.next_monotonic,
+            self.reminders_ledger.next_monotonic,
+        )
+        return min(wall, default=None), min(
+            (at for at in monotonic if at is not None), default=None
+        )
+
+    # Heartbeats -----------------------------------------------------------------------------------
+
+    def push_tick(
+        self,
+        occurrence: schedule.Occurrence,
+        now: Moment,
+        *,
+        manual: bool = False,
+        fallback: bool = False,
+    ) -> None:
+        """Send a heartbeat, silently when the mode says so and this is no fallback."""
+        silent = self.settings.delivery_mode == "silent" and not fallback
+        event = delivery.heartbeat_event(
+            event_id=occurrence.event_id + ("m" if fallback else ""),
+            manual=manual,
+            silent=silent,
+            fallback=fallback,
+            message=self.settings.message,
+            coalesces=self.gate.coalesces,
+            zone=self.zone,
+            now=now.wall,
+        )
+        if not manual:
+            self.out_since = now.wall
+        request_id = self._push(event, SentTick(occurrence, manual, silent))
+        self._tick_requests.append(request_id)
+        if len(self._tick_requests) > REMEMBERED_HEARTBEATS:
+            self._outgoing.forget(self._tick_requests.popleft())
+
+    def _tick_answered(
+        self, sent: SentTick, outcome: delivery.Taken | delivery.Refused, now: Moment
+    ) -> None:
+        if isinstance(outcome, delivery.Taken):
+            if sent.silent:
+                self.silent_refused = False
+            if not sent.manual:
+                self.schedule.taken(sent.occurrence)
+            return
+        current = sent.manual or self.schedule.awaits(sent.occurrence)
+        if sent.silent and outcome.empty:
+            self.silent_refused = True
+            if not self._warned_of_silence:
+                self._warned_of_silence = True
+                self.log(Level.WARNING, f"{texts.SILENT_REFUSED} ({outcome.reason})")
+            if current and self.blocked() is None:
+                self.push_tick(sent.occurrence, now, manual=sent.manual, fallback=True)
+                return
+        if not sent.manual:
+            self.schedule.refused(sent.occurrence)
+        kind = "the heartbeat fired by hand" if sent.manual else "a heartbeat"
+        self.log(Level.WARNING, f"the host did not take {kind}: {outcome.reason}")
+
+    def _send_due(self, now: Moment) -> None:
+        blocked = self.blocked()
+        slot = self.schedule.slot
+        verdict = self.schedule.tick(now.wall, now.monotonic, blocked is None)
+        if verdict is schedule.Verdict.SEND:
+            assert self.schedule.occurrence is not None
+            self.push_tick(self.schedule.occurrence, now)
+        elif verdict is schedule.Verdict.SUPPRESSED:
+            self.log_suppressed(blocked or "")
+        elif verdict is schedule.Verdict.SKIPPED:
+            self.log(Level.WARNING, texts.skipped(slot, self.out_since, self.zone))
+        if blocked is None:
+            for row in self.reminders.due(now.wall, BURST):
+                self._push_reminder(row, now)
+
+    # Reminders ------------------------------------------------------------------------------------
+
+    def _push_reminder(self, row: Reminder, now: Moment) -> None:
+        event = delivery.reminder_event(
+            row, coalesces=self.gate.coalesces, zone=self.zone, now=now.wall
+        )
+        sent = SentReminder(book.Occurrence(row.id, row.fire_at))
+        request_id = self._push(event, sent)
+        self.reminders.sent(row, request_id, now.wall, now.monotonic)
+        requests = self._reminder_requests.setdefault(row.id, deque())
+        requests.append(request_id)
+        if len(requests) > REMEMBERED_REQUESTS:
+            self._outgoing.forget(requests.popleft())
+
+    def _reminder_answered(
+        self,
+        sent: SentReminder,
+        request_id: str,
+        outcome: delivery.Taken | delivery.Refused,
+        now: Moment,
+    ) -> None:
+        self._stranded_due = True
+        occurrence = sent.occurrence
+        if isinstance(outcome, delivery.Taken):
+            if self.reminders.taken(occurrence, now.wall):
+                self._reminder_requests.pop(occurrence.id, None)
+                self.reminders_ledger.change()
+        elif self.reminders.refused(
+            occurrence, request_id, outcome.reason, now.wall, now.monotonic
+        ):
+            self.log(Level.WARNING, f"reminder {occurrence.id} is held: {outcome.reason}")
+
+    def forget_reminder(self, id: str) -> None:
+        """A reminder was cancelled: whatever the host still answers to its pushes is passed over."""
+        for request_id in self._reminder_requests.pop(id, ()):
+            self._outgoing.forget(request_id)
+
+    # Time, files, words ---------------------------------------------------------------------------
+
+    def note_config(self) -> None:
+        """Mark the config as changed when the settings or the schedule's place in it have moved."""
+        config = self.config()
+        if config != self._known_config:
+            self._known_config = config
+            self.config_ledger.change()
+
+    def strand(self) -> None:
+        """Have the log say at the end of this pass which reminders cannot fire, if any."""
+        self._stranded_due = True
+
+    def log_suppressed(self, reason: str) -> None:
+        """A heartbeat could not be sent: say why in the log (seed)."""
+        self.log(Level.WARNING, texts.suppressed(reason))
+
+    def log(self, level: Level, text: str) -> None:
+        """One line for the operator."""
+        self.emit(Log(level, text))
+
+    def _pass_time(self, now: Moment) -> None:
+        for row in self.reminders.pass_time(now.wall, now.monotonic):
+            self.log(Level.WARNING, f"reminder {row.id} is held: {book.UNANSWERED}")
+        self.config_ledger.pass_time(now.monotonic)
+        self.reminders_ledger.pass_time(now.monotonic)
+
+    def _clock_stepped(self, by: int) -> None:
+        self.log(
+            Level.INFO,
+            f"the wall clock was stepped by {by / 1000:+.0f} s: intervals and delays move with it, "
+            "appointments made by the clock do not",
+        )
+        self.schedule.shift(by)
+        if self.reminders.shift(by) and self.held_by is None:
+            self.reminders_ledger.change()
+
+    def _take_settings(self, config: Config, now: Moment) -> None:
+        self.settings = config
+        self.schedule.restore(
+            texts.interval_ms(config),
+            config.paused,
+            (config.next_at, config.next_event_id),
+            now.wall,
+        )
+
+    def _merge(self, ledger: Ledger, outcome: Changed, now: Moment) -> None:
+        theirs: Any = outcome.opened.value
+        if ledger is self.config_ledger:
+            merged = merge_config(ledger.base or Config(), theirs, self.config())
+            if merged.took is not None:
+                self._known_config = merged.value
+                self._take_settings(merged.value, now)
+        else:
+            merged = merge_reminders(ledger.base, theirs, self.reminders.snapshot())
+            self.reminders.replace(merged.value)
+        self._warn_of(outcome.opened.trouble)
+        took = None if merged.took is None else texts.foreign(ledger.document, merged.took)
+        if took is not None:
+            self.log(Level.WARNING, took)
+        ledger.merged(theirs, outcome.opened.trouble, took)
+
+    def _warn_of(self, *troubles: Any) -> None:
+        for trouble in troubles:
+            if trouble is not None:
+                self.log(Level.WARNING, trouble.text)
+
+    def _push(self, event: dict[str, Any], sent: Sent) -> str:
+        request_id, line = self._outgoing.open("push/event", event, sent)
+        self.emit(Push(line, event["eventId"]))
+        return request_id
