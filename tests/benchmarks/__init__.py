@@ -1,0 +1,1 @@
+"""Benchmarks: run by hand, over pipes, against any server command."""
