@@ -83,8 +83,8 @@ def _system_zone(tz: str | None, localtime: str, named: str, warnings: list[str]
     if zone is None:
         zone = _fixed()
         warnings.append(
-            f"TZ {shown(tz)!r} is not the name of a time zone here; the fixed offset {zone.name} "
-            f"is used. Set {AGENT_TIMEZONE} to an IANA name such as Europe/Berlin."
+            f"TZ {shown(tz)!r} is not the name of a time zone here; the fixed offset "
+            f"{zone.name} is used. Set {AGENT_TIMEZONE} to an IANA name such as Europe/Berlin."
         )
     return zone
 

@@ -1,0 +1,21 @@
+"""A process that is all shell and no server: ``python -m tests.shell.fake_server``.
+
+With the argument ``slow`` its saves take a minute.
+"""
+
+import sys
+
+from mcpl_heartbeat.shell import process
+from mcpl_heartbeat.shell.environment import Environment
+from tests.shell.fakes import FakeCore, FakeFiles
+
+
+def parts(found: Environment) -> tuple[FakeCore, FakeFiles]:
+    files = FakeFiles()
+    if "slow" in sys.argv:
+        files.gate.clear()
+    return FakeCore(), files
+
+
+if __name__ == "__main__":
+    sys.exit(process.run(parts))
