@@ -10,7 +10,7 @@ number and ``1`` no boolean; only ``5.0`` is taken for an integer.
 """
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -79,7 +79,14 @@ def _weigh(tool: Tool, members: Members, tools: Sequence[Tool]) -> Accepted | Re
     good: dict[str, Any] = {}
     bad: set[str] = set()
     problems: list[Problem] = []
-    unknown: dict[str, Slip | None] = _slips(tool, sent, tools)
+    unknown = [name for name in sent if name not in properties]
+    if len(unknown) > MAX_UNKNOWN_NAMES:
+        text = f"sends {len(unknown)} names that {tool.name} does not take"
+        problems.append(Problem("arguments", text))
+        for name in unknown:
+            del sent[name]
+        unknown = []
+    slips = _slips(tool, unknown, sent, tools) if unknown else {}
     for name, values in sent.items():
         if len(values) > 1:
             bad.add(name)
@@ -92,28 +99,22 @@ def _weigh(tool: Tool, members: Members, tools: Sequence[Tool]) -> Accepted | Re
                 problems.append(value)
             else:
                 good[name] = value
-        elif slip := unknown.get(name):
+        elif slip := slips[name]:
             bad.update(slip.meant)
-            problems.append(Problem(shown(name), _slip_text(tool, slip)))
-    if len(unknown) > MAX_UNKNOWN_NAMES:
-        problems.append(
-            Problem("arguments", f"{len(unknown)} names that {tool.name} does not take")
-        )
-        return _conclude(tool, good, frozenset(bad), problems, ())
-    ignored = tuple(name for name in unknown if unknown[name] is None and len(sent[name]) == 1)
+            problems.append(Problem(shown(name), _slip_text(tool, name, slip)))
+    ignored = tuple(name for name in unknown if slips[name] is None and len(sent[name]) == 1)
     if ignored and len(ignored) == len(sent) and properties:
         problems += [Problem(shown(name), f"{tool.name} does not take this") for name in ignored]
         ignored = ()
     return _conclude(tool, good, frozenset(bad), problems, ignored)
 
 
-def _slips(tool: Tool, sent: Mapping[str, object], tools: Sequence[Tool]) -> dict[str, Slip | None]:
-    properties = _properties(tool)
-    unknown = [name for name in sent if name not in properties]
-    if len(unknown) > MAX_UNKNOWN_NAMES:
-        return dict.fromkeys(unknown)
+def _slips(
+    tool: Tool, unknown: Sequence[str], sent: Collection[str], tools: Sequence[Tool]
+) -> dict[str, Slip | None]:
+    own = tuple(_properties(tool))
     others = [(other.name, tuple(_properties(other))) for other in tools if other is not tool]
-    return {name: find_slip(name, sent, tuple(properties), others) for name in unknown}
+    return {name: find_slip(name, sent, own, others) for name in unknown}
 
 
 def _conclude(
@@ -261,12 +262,12 @@ def _takes(tool: Tool) -> str:
     return f"takes {', '.join(names)}" if names else "takes no arguments"
 
 
-def _slip_text(tool: Tool, slip: Slip) -> str:
-    meant = " or ".join(slip.meant)
+def _slip_text(tool: Tool, name: str, slip: Slip) -> str:
     if not slip.tools:
-        return f"{tool.name} does not take this; did you mean {meant}?"
+        return f"{tool.name} does not take this; did you mean {' or '.join(slip.meant)}?"
     takers = " and ".join(slip.tools)
-    return f"{tool.name} does not take this; {meant} belongs to {takers}"
+    what = "this" if name == slip.meant[0] else slip.meant[0]
+    return f"{tool.name} does not take this; {takers} can take {what}"
 
 
 # --- what the schema says, looked up once ------------------------------------------------------

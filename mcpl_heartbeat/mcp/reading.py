@@ -80,13 +80,19 @@ def kind_of(value: object) -> str:
 
 def _loads(text: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=Members, parse_constant=_refuse)
+        return _decode(text)
     except json.JSONDecodeError:
         raise
     except ValueError:
         # Python reads no integer of more than some 4,000 digits; as a float it is infinite.
-        return json.loads(text, object_pairs_hook=Members, parse_constant=_refuse, parse_int=float)
+        return _decode_huge(text)
 
 
 def _refuse(constant: str) -> NoReturn:
     raise json.JSONDecodeError(f"{constant} is not JSON", constant, 0)
+
+
+_decode = json.JSONDecoder(object_pairs_hook=Members, parse_constant=_refuse).decode
+_decode_huge = json.JSONDecoder(
+    object_pairs_hook=Members, parse_constant=_refuse, parse_int=float
+).decode

@@ -53,20 +53,24 @@ def find_slip(
     return None
 
 
+_SAME = (0, 0)
+
+
 def _meant(name: str, sent: Collection[str], known: Iterable[str]) -> tuple[str, ...]:
     ranked = [(rank, each) for each in known if (rank := _rank(name, each, sent)) is not None]
     if not ranked:
         return ()
     ranked.sort()
-    (best, _), _ = ranked[0]
-    return tuple(each for (kind, _), each in ranked if kind == best)[:MAX_CANDIDATES]
+    if ranked[0][0] == _SAME:
+        del ranked[1:]
+    return tuple(each for _, each in ranked[:MAX_CANDIDATES])
 
 
 def _rank(name: str, known: str, sent: Collection[str]) -> tuple[int, int] | None:
     """Give which rule makes it a slip, the closest first, and how far apart the names are."""
     a, b = name.lower(), known.lower()
     if a == b:
-        return 0, 0
+        return _SAME
     if (distance := edits(a, b, allowed_edits(b))) is not None and _likely(a, b):
         return 1, distance
     holds = len(b) >= 3 and b in a and known not in sent

@@ -7,7 +7,7 @@ clock nor a zone: whether a time is past, or beyond the year 9999, the wing deci
 Every rule that is enforced stands in a description, since that is all a language model sees of it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Annotated, Literal
 
@@ -46,7 +46,10 @@ def microseconds(
     ]
     if not sent:
         return None
-    return sum(round(Decimal(repr(length)) * unit) for length, unit in sent)
+    return sum(
+        int(length) * unit if length == int(length) else round(Decimal(repr(length)) * unit)
+        for length, unit in sent
+    )
 
 
 def _milliseconds(total: int | None) -> int | None:
@@ -228,9 +231,19 @@ class CancelArguments(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
 
 # --- rules between arguments -------------------------------------------------------------------
 
-_INTERVAL = ("intervalSeconds", "intervalMinutes", "intervalHours")
-_DELAY = ("inSeconds", "inMinutes", "inHours")
-_EVERY = ("everySeconds", "everyMinutes", "everyHours")
+# Names on the wire, and the fields that hold their values.
+_INTERVAL = {
+    "intervalSeconds": "interval_seconds",
+    "intervalMinutes": "interval_minutes",
+    "intervalHours": "interval_hours",
+}
+_DELAY = {"inSeconds": "in_seconds", "inMinutes": "in_minutes", "inHours": "in_hours"}
+_AT = {"atIso": "at_iso"}
+_EVERY = {
+    "everySeconds": "every_seconds",
+    "everyMinutes": "every_minutes",
+    "everyHours": "every_hours",
+}
 
 
 def configure_rules(arguments: ConfigureArguments, bad: frozenset[str]) -> Iterable[Problem]:
@@ -246,7 +259,7 @@ def add_rules(arguments: AddArguments, bad: frozenset[str]) -> Iterable[Problem]
     yield from _not_blank(arguments.message)
     delays = _sent(arguments, _DELAY, bad)
     recurring = _sent(arguments, _EVERY, bad)
-    at = _sent(arguments, ("atIso",), bad)
+    at = _sent(arguments, _AT, bad)
     if not delays and not at and not recurring:
         yield Problem(
             "inSeconds, inMinutes, inHours or atIso",
@@ -264,11 +277,12 @@ def add_rules(arguments: AddArguments, bad: frozenset[str]) -> Iterable[Problem]
 
 
 def _sent(
-    arguments: msgspec.Struct, names: Iterable[str], bad: frozenset[str] = frozenset()
+    arguments: msgspec.Struct, names: Mapping[str, str], bad: frozenset[str] = frozenset()
 ) -> tuple[str, ...]:
-    wire = dict(zip(arguments.__struct_encode_fields__, arguments.__struct_fields__, strict=True))
     return tuple(
-        name for name in names if name in bad or getattr(arguments, wire[name]) is not UNSET
+        name
+        for name, attribute in names.items()
+        if name in bad or getattr(arguments, attribute) is not UNSET
     )
 
 
