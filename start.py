@@ -50,7 +50,7 @@ class Stop(Exception):
 
 
 def say(text):
-    """Print one line of progress at once, on stderr, so that stdout stays the program's own."""
+    """Print one line of progress at once; stdout stays the program's own."""
     print(f"start: {text}", file=sys.stderr, flush=True)
 
 
@@ -115,9 +115,6 @@ def use_new_enough_python(arguments):
             say(f"this Python is {sys.version.split()[0]}; going on with {path}")
             os.execv(path, [path, str(HERE / "start.py"), *arguments])
     raise Stop(f"Python 3.11 or later is needed; this is {sys.version.split()[0]}.")
-
-
-# --- The environment ---------------------------------------------------------------------------
 
 
 def install(env, package, extras):
@@ -245,9 +242,6 @@ def compile_sources(env, package):
         subprocess.call([python_of(env), "-m", "compileall", "-q", *sources])
 
 
-# --- pip, where Python brings none -------------------------------------------------------------
-
-
 def add_pip(env):
     """Unpack pip into the environment, fetched from where pip's settings say packages come from."""
     wheel = fetch_pip(PipSettings())
@@ -262,7 +256,6 @@ class PipSettings:
     """The part of pip's settings that says where packages come from, read as pip reads it."""
 
     def __init__(self):
-        """Read the files and the environment; a file that cannot be read is named and skipped."""
         self.values = {}
         for path in self.files():
             parser = configparser.RawConfigParser()
