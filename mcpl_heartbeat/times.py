@@ -65,6 +65,17 @@ def local_time(wall_ms: int, zone: Zone) -> str:
     return f"{shown} [{zone.name}]"
 
 
+def shows(wall_ms: int, zone: Zone) -> bool:
+    """Say whether an instant has a date in the years 1 to 9999, in UTC and in ``zone``."""
+    if not _FIRST_MS <= wall_ms <= _LAST_MS:
+        return False
+    try:
+        datetime.datetime.fromtimestamp(wall_ms // 1000, zone.tzinfo)
+    except _NOT_SHOWN:
+        return False
+    return True
+
+
 def utc_time(wall_ms: int) -> str:
     """Show an instant as ISO 8601 in UTC with milliseconds and ``Z`` (MCPL §9, ``timestamp``).
 
@@ -164,11 +175,8 @@ def _days_in(year: int, month: int) -> int:
 def _in_zone(local: datetime.datetime, local_ms: int, zone: Zone) -> Instant | str:
     # PEP 495: for a skipped and for a repeated time alike, fold=0 gives the offset from before the
     # change and fold=1 the one from after it. So fold=0 is the rule; only the note is left to do.
-    try:
-        before = _ms(zone.tzinfo.utcoffset(local.replace(tzinfo=zone.tzinfo)))
-        after = _ms(zone.tzinfo.utcoffset(local.replace(tzinfo=zone.tzinfo, fold=1)))
-    except _NOT_SHOWN:
-        return _outside(zone)
+    before = _ms(zone.tzinfo.utcoffset(local.replace(tzinfo=zone.tzinfo)))
+    after = _ms(zone.tzinfo.utcoffset(local.replace(tzinfo=zone.tzinfo, fold=1)))
     wall_ms = local_ms - before
     note = None
     if before != after:
@@ -183,16 +191,8 @@ def _in_zone(local: datetime.datetime, local_ms: int, zone: Zone) -> Instant | s
 
 
 def _within_years(instant: Instant, zone: Zone) -> Instant | str:
-    if not _FIRST_MS <= instant.wall_ms <= _LAST_MS:
-        return _outside(zone)
-    try:
-        datetime.datetime.fromtimestamp(instant.wall_ms // 1000, zone.tzinfo)
-    except _NOT_SHOWN:
-        return _outside(zone)
-    return instant
-
-
-def _outside(zone: Zone) -> str:
+    if shows(instant.wall_ms, zone):
+        return instant
     where = "in UTC" if zone.name == "UTC" else f"both in UTC and in {zone.name}"
     return f"is out of range: the instant must lie in the years 0001 to 9999 {where}"
 
