@@ -19,7 +19,7 @@ from mcpl_heartbeat.times import local_time, read_instant, shows
 from mcpl_heartbeat.wake import delivery, schedule, texts, tools
 from mcpl_heartbeat.wake.files import LATEST, Reminder
 from mcpl_heartbeat.wake.ledger import Ledger, Note
-from mcpl_heartbeat.wake.reminders import Held
+from mcpl_heartbeat.wake.reminders import ANSWER_WITHIN_MS, Held
 from mcpl_heartbeat.wake.wing import WakeWing
 
 Answer = Callable[[ToolResult], None]
@@ -59,7 +59,11 @@ class WakeCalls:
         self, arguments: object, extra: tuple[str, ...], now: Moment, answer: Answer
     ) -> None:
         wing = self._wing
-        notes = (*self._troubles(wing.config_ledger, wing.reminders_ledger), *extra)
+        notes = (
+            *self._unanswered(now),
+            *self._troubles(wing.config_ledger, wing.reminders_ledger),
+            *extra,
+        )
         answer(
             ToolResult(
                 texts.lines(self._status_line(now), notes),
@@ -330,6 +334,14 @@ class WakeCalls:
             "blocked_because": UNSET if blocked is None else blocked,
             "message": wing.settings.message,
         }
+
+    def _unanswered(self, now: Moment) -> tuple[str, ...]:
+        wing = self._wing
+        since = wing.out_since
+        out = wing.schedule.state is schedule.Tick.OUT
+        if not out or since is None or now.wall - since < ANSWER_WITHIN_MS:
+            return ()
+        return (texts.unanswered(since, wing.zone),)
 
     def _next_in(self, now: Moment) -> int | None:
         """Milliseconds to the next wake; ``None`` while none is coming."""
