@@ -24,7 +24,7 @@ from tests.benchmarks.bench import (
 )
 from tests.benchmarks.bursts import burst, overdue
 from tests.benchmarks.rounds import Bench, Goal, Row, opened
-from tests.benchmarks.system import apart, labour, resident
+from tests.benchmarks.system import apart, processor, resident, switches
 
 REMINDER = re.compile(r"rem_\w+")
 
@@ -193,20 +193,18 @@ def idle(bench: Bench) -> list[Row]:
     with opened(bench, bare.HOLD, rows=rows) as children:
         bench.say("idle: settling for 2 s")
         time.sleep(2)
-        before = [labour(child.process.pid) for child in children]
+        pids = [child.process.pid for child in children]
+        spent, switched = [-processor(pid) for pid in pids], [switches(pid) for pid in pids]
         for passed in range(seconds):
             bench.say(f"idle: {passed} of {seconds} s")
             time.sleep(1)
-        after = [labour(child.process.pid) for child in children]
-    cpu = [[then[0] - first[0]] for first, then in zip(before, after, strict=True)]
-    rows_made = [Row(f"idle {seconds} s, CPU", "ms", cpu, Goal("value", "<=", 10))]
-    if all(then[1] is not None for then in after):
+        cpu = [[processor(pid) + negative] for pid, negative in zip(pids, spent, strict=True)]
         counts = [
-            [float((then[1] or 0) - (first[1] or 0))]
-            for first, then in zip(before, after, strict=True)
+            [float(sum(count - before.get(task, 0) for task, count in switches(pid).items()))]
+            for pid, before in zip(pids, switched, strict=True)
         ]
-        rows_made.append(Row(f"idle {seconds} s, switches", "", counts))
-    return rows_made
+    figures = [Row(f"idle {seconds} s, CPU", "ms", cpu, Goal("value", "<=", 10))]
+    return [*figures, Row(f"idle {seconds} s, switches", "", counts)] if switched[0] else figures
 
 
 FIGURES: dict[str, Callable[[Bench], Iterable[Row]]] = {

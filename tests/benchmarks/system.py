@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -34,22 +35,27 @@ def resident(process: int) -> float:
     return kib / 1024
 
 
-def labour(process: int) -> tuple[float, int | None]:
-    """CPU milliseconds spent so far, and context switches where the system counts them."""
-    if sys.platform != "linux":
-        said = subprocess.run(
-            ["ps", "-o", "time=", "-p", str(process)], check=True, capture_output=True, text=True
-        )
-        minutes, _, seconds = said.stdout.strip().rpartition(":")
-        return (int(minutes.replace(":", "") or 0) * 60 + float(seconds)) * 1000, None
-    nanoseconds = switches = 0
+def processor(process: int) -> float:
+    """CPU milliseconds spent so far, by threads that have ended too."""
+    if sys.platform == "linux":
+        # The id of its CPU clock, as the kernel builds it: nanoseconds, where /proc has ticks.
+        clocks = ((~member << 3) | 2 for member in family(process))
+        return sum(time.clock_gettime_ns(clock) for clock in clocks) / 1e6
+    said = subprocess.run(
+        ["ps", "-o", "time=", "-p", str(process)], check=True, capture_output=True, text=True
+    )
+    minutes, _, seconds = said.stdout.strip().rpartition(":")
+    return (int(minutes.replace(":", "") or 0) * 60 + float(seconds)) * 1000
+
+
+def switches(process: int) -> dict[str, int]:
+    """Context switches so far of each thread alive; empty where the system does not count them."""
+    counts: dict[str, int] = {}
     for member in family(process):
-        for task in Path(f"/proc/{member}/task").iterdir():
-            nanoseconds += int((task / "schedstat").read_text().split()[0])
-            for word in (task / "status").read_text().splitlines():
-                if "ctxt_switches" in word:
-                    switches += int(word.split()[1])
-    return nanoseconds / 1e6, switches
+        for task in Path(f"/proc/{member}/task").glob("*"):
+            said = re.findall(r"ctxt_switches:\s*(\d+)", (task / "status").read_text())
+            counts[task.name] = sum(map(int, said))
+    return counts
 
 
 def python_of(command: Sequence[str]) -> str:
