@@ -19,20 +19,17 @@ _HINT = (
 
 def main() -> None:
     """Run the command with ``sys.argv`` and exit: 0 done, 1 failed, 2 not understood."""
-    # Until somebody handles it, Ctrl-C ends us silently instead of with a traceback.
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
     arguments = sys.argv[1:]
     if sys.platform not in _SYSTEMS:
-        sys.exit(
-            _failed(
-                f"mcpl-heartbeat does not run on {sys.platform} yet, only on Linux and macOS.", 1
-            )
-        )
+        text = f"mcpl-heartbeat does not run on {sys.platform} yet, only on Linux and macOS."
+        sys.exit(_failed(text, 1))
     sys.exit(_serve() if arguments == ["--stdio"] else _for_people(arguments))
 
 
 def _serve() -> int:
+    # Until the server handles it, Ctrl-C ends us silently instead of with a traceback.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     # What is imported stays: collecting among it would only cost start-up time and memory.
     gc.disable()
     from mcpl_heartbeat.shell import stdio
@@ -66,7 +63,7 @@ def _for_people(arguments: list[str]) -> int:
     @command.command()
     @click.option("--raw", is_flag=True, help="Show the JSON lines themselves.")
     def demo(raw: bool) -> int:
-        """Start the server, play a host for it, and show the first wakes (about 15 seconds)."""
+        """Show the first wakes: starts the server and plays a host for it."""
         from mcpl_heartbeat.demo import main as demonstration
 
         return demonstration.run(raw=raw)
@@ -77,11 +74,9 @@ def _for_people(arguments: list[str]) -> int:
         return _failed(f"mcpl-heartbeat: {error.format_message()} See mcpl-heartbeat --help.", 2)
     except click.Abort:
         return 130
-    except BrokenPipeError:
-        return _failed("", 0)
 
 
 def _failed(text: str, status: int) -> int:
-    if text and sys.stderr is not None:
-        sys.stderr.write(text + "\n")
+    if sys.stderr is not None:
+        print(text, file=sys.stderr)
     return status

@@ -22,7 +22,7 @@ def hours(found: environment.Environment) -> float:
     return offset.total_seconds() / 3600
 
 
-@pytest.mark.requirement("seed.config.path", "seed.reminders.path")
+@pytest.mark.requirement("seed.config.path", "seed.reminder.path")
 def test_the_files_are_where_the_environment_says_or_here(tmp_path: Path) -> None:
     found = read(tmp_path)
     assert (found.config_file, found.reminders_file) == (

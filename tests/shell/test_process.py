@@ -278,7 +278,7 @@ def test_both_outputs_on_one_full_pipe_lose_no_answer(started: list[Process]) ->
     assert out.endswith(b"pong\n")
 
 
-@pytest.mark.requirement("stdio.closed-at-start")
+@pytest.mark.requirement("stdio.ends-quickly")
 @pytest.mark.parametrize(
     ("closed", "text"),
     [("<&-", b"standard input is closed"), (">&-", b"standard output is closed")],
@@ -301,7 +301,7 @@ def test_a_stream_that_is_closed_at_the_start_is_said_in_one_line(
     assert b"Traceback" not in err
 
 
-@pytest.mark.requirement("stdio.closed-at-start")
+@pytest.mark.requirement("stdio.ends-quickly")
 def test_a_closed_stderr_is_no_hindrance(started: list[Process]) -> None:
     process = subprocess.Popen(
         ["/bin/sh", "-c", 'exec "$@" 2>&-', "sh", *FAKE],

@@ -112,7 +112,6 @@ async def until(condition: Callable[[], bool]) -> None:
     raise AssertionError("it never came")
 
 
-@pytest.mark.requirement("stdio.one-write")
 async def test_all_lines_of_a_chunk_leave_in_one_write(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -199,7 +198,7 @@ async def test_stop_leaves_as_the_end_of_input_does(bench: Bench) -> None:
     assert bench.taken() == b"saved\n"
 
 
-@pytest.mark.requirement("stdio.slow-save")
+@pytest.mark.requirement("file.slow-save", "mcp.ping-meanwhile")
 async def test_a_slow_save_delays_only_its_own_reply(bench: Bench) -> None:
     bench.files.gate.clear()
     bench.send("save a\n")
@@ -210,7 +209,6 @@ async def test_a_slow_save_delays_only_its_own_reply(bench: Bench) -> None:
     assert await bench.line() == b"saved\n"
 
 
-@pytest.mark.requirement("stdio.saves-in-order")
 async def test_saves_of_a_document_are_made_one_at_a_time_in_order(bench: Bench) -> None:
     bench.files.gate.clear()
     bench.send("".join(f"save {n}\n" for n in range(20)))
@@ -249,7 +247,6 @@ async def test_what_a_save_throws_is_an_outcome_and_one_log_line(
     assert said.startswith("LookupError: the disk is made of cheese (at ")
 
 
-@pytest.mark.requirement("shell.guarded")
 async def test_a_mistake_in_the_core_is_one_log_line_and_the_loop_goes_on(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -287,7 +284,7 @@ async def test_a_host_that_stops_reading_stops_neither_saves_nor_reading(bench: 
     assert got == b"x" * 3_000_000 + b"\nsaved\npong\n"
 
 
-@pytest.mark.requirement("stdio.bounded-output")
+@pytest.mark.requirement("stdio.host-stops-reading")
 async def test_reading_stops_while_too_much_waits_and_goes_on_when_it_is_taken(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -304,7 +301,7 @@ async def test_reading_stops_while_too_much_waits_and_goes_on_when_it_is_taken(
     assert bench.core.chunks == 2
 
 
-@pytest.mark.requirement("stdio.bounded-output", "stdio.ends-quickly")
+@pytest.mark.requirement("stdio.host-stops-reading", "stdio.ends-quickly")
 async def test_a_host_that_leaves_without_reading_is_noticed_all_the_same(
     mock_clock: trio.testing.MockClock, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -320,7 +317,7 @@ async def test_a_host_that_leaves_without_reading_is_noticed_all_the_same(
     await bench.ended.wait()
 
 
-@pytest.mark.requirement("shell.alarm")
+@pytest.mark.requirement("schedule.clock-steps")
 async def test_tick_comes_when_its_moment_does(
     mock_clock: trio.testing.MockClock, bench: Bench
 ) -> None:
@@ -338,7 +335,7 @@ async def test_tick_comes_when_its_moment_does(
     assert len(bench.core.ticks) == 1, "a moment that was reached is used up"
 
 
-@pytest.mark.requirement("shell.alarm")
+@pytest.mark.requirement("schedule.clock-steps")
 async def test_a_later_alarm_replaces_the_one_before(
     mock_clock: trio.testing.MockClock, bench: Bench
 ) -> None:
@@ -354,7 +351,7 @@ async def test_a_later_alarm_replaces_the_one_before(
     assert len(bench.core.ticks) == 1
 
 
-@pytest.mark.requirement("shell.alarm")
+@pytest.mark.requirement("schedule.clock-steps")
 async def test_no_pause_is_longer_than_30_s(
     mock_clock: trio.testing.MockClock, bench: Bench
 ) -> None:
@@ -367,7 +364,7 @@ async def test_no_pause_is_longer_than_30_s(
     assert [tick.monotonic for tick in bench.core.ticks] == [30_000, 60_000, 90_000]
 
 
-@pytest.mark.requirement("shell.alarm", "field.59")
+@pytest.mark.requirement("schedule.clock-steps", "field.59")
 async def test_a_wall_clock_set_ahead_is_noticed_within_30_s(
     mock_clock: trio.testing.MockClock, bench: Bench
 ) -> None:
@@ -382,7 +379,7 @@ async def test_a_wall_clock_set_ahead_is_noticed_within_30_s(
     assert len(bench.core.ticks) == 1
 
 
-@pytest.mark.requirement("shell.alarm", "field.58")
+@pytest.mark.requirement("schedule.clock-steps", "field.58")
 async def test_a_wall_clock_set_back_leaves_the_monotonic_alarm_where_it_is(
     mock_clock: trio.testing.MockClock, bench: Bench
 ) -> None:
@@ -411,7 +408,7 @@ async def bench_ticks(bench: Bench, count: int) -> None:
     await until(lambda: len(bench.core.ticks) >= count)
 
 
-@pytest.mark.requirement("shell.take-over")
+@pytest.mark.requirement("file.lock-takeover")
 async def test_standby_tries_every_2_s_and_takes_over(
     mock_clock: trio.testing.MockClock,
 ) -> None:

@@ -168,7 +168,6 @@ def test_install_bears_a_closed_descriptor(monkeypatch: pytest.MonkeyPatch) -> N
     assert root.handlers == []
 
 
-@pytest.mark.requirement("shell.guarded")
 def test_an_error_is_told_in_one_line() -> None:
     def raise_it() -> None:
         raise KeyError("x")
