@@ -44,7 +44,8 @@ class LineBuffer:
 
     def feed(self, data: bytes) -> list[Line]:
         """Take the next bytes; give the lines that they complete, in order."""
-        *ended, rest = data.split(b"\n")
+        ended = data.split(b"\n")
+        rest = ended.pop()
         lines: list[Line] = []
         if ended:
             if self._skipping:

@@ -6,6 +6,7 @@ that whoever knows the method decodes them once, into its own Struct.
 """
 
 import re
+import struct
 from json.encoder import encode_basestring_ascii
 
 import msgspec
@@ -122,6 +123,13 @@ _decode_items = msgspec.json.Decoder(list[Raw]).decode
 _decode_value = msgspec.json.Decoder().decode
 _check_syntax = msgspec.json.Decoder(Raw).decode
 
+# A JSON value's first byte tells its type. Of the ways to read it from a Raw this is the quickest,
+# by half, and it copies nothing.
+_first_byte = struct.Struct("B").unpack_from
+_ID_STARTS = frozenset(b'"-0123456789')
+_PARAMS_STARTS = frozenset(b"{[")
+_NULL_START = ord("n")
+
 _UNDECODABLE = (msgspec.MsgspecError, RecursionError)
 
 # Nobody waits for this one, so it does nothing and gets no reply: what a notification with params
@@ -158,7 +166,7 @@ def parse(line: bytes | TooLong) -> Message:
     answer, whatever else is wrong with it. Members that JSON-RPC does not know are ignored. A
     surrogate escape without its other half is read as U+FFFD.
     """
-    if isinstance(line, TooLong):
+    if not isinstance(line, bytes):
         return _OVERSIZED
     if not line.isascii() and not _is_utf8(line):
         return _NOT_UTF8
@@ -231,16 +239,15 @@ def _from_envelope(envelope: _Envelope) -> Single:
     if method is None:
         return _invalid(_NO_METHOD, id)
     params: Raw | None = envelope.params
-    if params is _ABSENT or (first := bytes(envelope.params)[:1]) == b"n":
+    if params is _ABSENT or (first := _first_byte(envelope.params)[0]) == _NULL_START:
         params = None
-    elif first not in b"{[":
+    elif first not in _PARAMS_STARTS:
         return _VOID if id is None else _invalid(_BAD_PARAMS, id, INVALID_PARAMS)
     return Notification(method, params) if id is None else Request(id, method, params)
 
 
 def _is_id(id: Raw) -> bool:
-    """Whether it is a string or a number: their first bytes are like no other value's."""
-    return bytes(id)[:1] in b'"-0123456789'
+    return _first_byte(id)[0] in _ID_STARTS
 
 
 def _answer(id: Raw, result: Raw, error: Raw) -> Answer:
@@ -378,7 +385,7 @@ def _line(body: bytes) -> bytes:
     """
     if not body.isascii():
         body = _NON_ASCII.sub(_escaped, body.decode("utf-8", "replace")).encode("ascii")
-    if b"\n" in body or b"\r" in body:
+    if 0x0A in body or 0x0D in body:
         body = body.replace(b"\n", b" ").replace(b"\r", b" ")
     return body + b"\n"
 
