@@ -319,7 +319,11 @@ def test_a_refused_silent_tick_goes_out_as_a_message_each_time_and_is_warned_of_
     world.pass_time(2 * MINUTE)
     silent, message, again, _ = world.pushes
     assert silent["origin"]["silent"] is again["origin"]["silent"] is True
-    assert message["origin"] == {"source": "heartbeat", "reason": "schedule", "silentFallback": True}
+    assert message["origin"] == {
+        "source": "heartbeat",
+        "reason": "schedule",
+        "silentFallback": True,
+    }
     assert message["payload"]["content"][0]["text"].startswith("[current time: ")
     assert message["eventId"] != silent["eventId"]
     assert re.fullmatch(rf"heartbeat_{START + MINUTE}_\w+", message["eventId"])
@@ -339,7 +343,9 @@ def test_other_refusals_of_a_silent_tick_are_not_papered_over() -> None:
 
 
 @pytest.mark.requirement("schedule.event-id", "host.18", "host.20")
-def test_a_tick_that_was_out_at_a_crash_is_sent_again_under_its_id_and_then_counts_as_heard() -> None:
+def test_a_tick_that_was_out_at_a_crash_is_sent_again_under_its_id_and_then_counts_as_heard() -> (
+    None
+):
     world = every_minute(answer=silence)
     world.pass_time(MINUTE)
     world.answer = lambda push: {"result": {"accepted": False, "reason": "duplicate"}}
