@@ -4,8 +4,8 @@ The core (everything outside ``shell/`` and ``storage/``) never does I/O and nev
 It is handed bytes, moments and outcomes and returns a list of the actions below; the shell carries
 them out in order. Tests compare the lists.
 
-Units: a wall time is milliseconds since 1970-01-01T00:00Z, a monotonic time is milliseconds since an
-arbitrary start and keeps counting while the machine is suspended.
+Units: a wall time is milliseconds since 1970-01-01T00:00Z, a monotonic time is milliseconds since
+an arbitrary start and keeps counting while the machine is suspended.
 """
 
 import enum
@@ -55,7 +55,7 @@ class Save(msgspec.Struct, frozen=True):
     """Make ``value`` the content of ``document`` on disk, then call ``saved``.
 
     One save of a document is under way at a time. ``value`` is a ``Config`` for the config and a
-    tuple of ``Reminder`` rows for the reminders; both are frozen, so encoding may happen in a thread.
+    tuple of ``Reminder`` rows for the reminders; both are frozen, so a thread may encode them.
     """
 
     document: Document
@@ -65,8 +65,8 @@ class Save(msgspec.Struct, frozen=True):
 class WakeAt(msgspec.Struct, frozen=True):
     """Call ``tick`` when either clock reaches its moment (``None``: not on that clock).
 
-    Each one replaces the one before it. The shell calls ``tick`` at least every 30 s anyway, so that
-    no clock step or suspend is missed for longer.
+    Each one replaces the one before it. The shell calls ``tick`` at least every 30 s anyway, so
+    that no clock step or suspend is missed for longer.
     """
 
     wall: int | None

@@ -56,8 +56,8 @@ POLICY_WITHIN_MS = 5_000
 """How long (ms) after ``initialize`` the log waits for the host's policy before it warns (seed)."""
 SERVER = lifecycle.ServerInfo("mcpl-heartbeat", "Heartbeat", mcpl_heartbeat.__version__)
 INSTRUCTIONS = (
-    "Wakes you on a schedule and at reminders you set. heartbeat_status says when the next wake comes "
-    "and whether wakes can be delivered; reminder_add sets a reminder, reminder_list shows them."
+    "Wakes you on a schedule and at reminders you set. heartbeat_status says when the next wake "
+    "comes and whether wakes can be delivered; reminder_add sets one, reminder_list shows them."
 )
 BEFORE_INITIALIZE = frozenset({"initialize", "ping"})
 
@@ -185,7 +185,7 @@ class Session:
         if self._version is None or not lifecycle.supports_batches(self._version):
             refusal = Refusal(
                 INVALID_REQUEST,
-                "A batch is taken only under MCP 2024-11-05 and 2025-03-26; send one message a line.",
+                "Batches exist only under MCP 2024-11-05 and 2025-03-26; send one message a line.",
             )
             self._emit(Reply(encode_error(None, refusal)))
             return
@@ -235,7 +235,7 @@ class Session:
         if ready is not None:
             self._emit(Reply(ready))
 
-    # The methods: each returns a result, a Refusal, or None when the reply comes later ---------------
+    # The methods: each returns a result, a Refusal, or None when the reply comes later ------------
 
     def _initialize(self, request: Request, slot: ReplySlot, now: Moment) -> object:
         if self._version is not None:
@@ -311,7 +311,7 @@ class Session:
             self._early.append(carry_out)
         return None
 
-    # Notifications ----------------------------------------------------------------------------------
+    # Notifications --------------------------------------------------------------------------------
 
     def _notification(self, message: Notification) -> None:
         if message.method == "notifications/cancelled":

@@ -9,7 +9,7 @@ import itertools
 import json
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from mcpl_heartbeat.actions import (
     Action,
@@ -54,10 +54,13 @@ def silence(push: dict[str, Any]) -> Answer:
 
 
 class Disk:
-    """Two files as bytes. ``fail`` makes each save fail with its words; ``slow`` leaves it under way."""
+    """Two files as bytes. ``fail`` makes a save fail with its words, ``slow`` leaves it under way."""
 
-    decode = {Document.CONFIG: files.decode_config, Document.REMINDERS: files.decode_reminders}
-    encode: dict[Document, Callable[[Any], bytes]] = {
+    decode: ClassVar = {
+        Document.CONFIG: files.decode_config,
+        Document.REMINDERS: files.decode_reminders,
+    }
+    encode: ClassVar[dict[Document, Callable[[Any], bytes]]] = {
         Document.CONFIG: files.encode_config,
         Document.REMINDERS: files.encode_reminders,
     }

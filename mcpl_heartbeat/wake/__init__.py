@@ -1,0 +1,1 @@
+"""The wake wing: heartbeats and reminders, pushed to the agent. Pure."""

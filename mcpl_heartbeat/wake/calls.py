@@ -1,9 +1,9 @@
 """The six tool calls: what each changes, and what it answers.
 
-``WakeCalls.call`` carries out a call whose arguments have passed the rules. ``answer`` is called once:
-at once for a call that changes nothing on disk, and for one that does when the save has ended, with
-whatever came of it (law 4). A call that cannot be carried out answers with an error and changes
-nothing.
+``WakeCalls.call`` carries out a call whose arguments have passed the rules. ``answer`` is called
+once: at once for a call that changes nothing on disk, and for one that does when the save has
+ended, with whatever came of it (law 4). A call that cannot be carried out answers with an error and
+changes nothing.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,7 +25,7 @@ from mcpl_heartbeat.wake.wing import WakeWing
 Answer = Callable[[ToolResult], None]
 
 PAST_GRACE_MS = 60_000
-"""An ``atIso`` this far (ms) in the past still counts as now: the call took its time to get here."""
+"""An ``atIso`` this far (ms) in the past still counts as now: calls take time to arrive."""
 SHOWN_LINE = 4_000
 """How much of one reminder's message a list shows (characters)."""
 
@@ -53,7 +53,7 @@ class WakeCalls:
         """The error result of a call of ``tool`` that changed nothing."""
         return self._error(tool.name, text, tuple(problems), now)
 
-    # heartbeat_* ------------------------------------------------------------------------------------
+    # heartbeat_* ----------------------------------------------------------------------------------
 
     def _status(
         self, arguments: object, extra: tuple[str, ...], now: Moment, answer: Answer
@@ -135,7 +135,7 @@ class WakeCalls:
             )
         )
 
-    # reminder_* -------------------------------------------------------------------------------------
+    # reminder_* -----------------------------------------------------------------------------------
 
     def _add(
         self, arguments: tools.AddArguments, extra: tuple[str, ...], now: Moment, answer: Answer
@@ -237,7 +237,7 @@ class WakeCalls:
         def finish(note: Note) -> None:
             said = texts.unsaved("reminders", note)
             notes = (*said, *self._troubles(wing.reminders_ledger), *extra)
-            first = f"Reminder {row.id} cancelled: {texts.repeats(row)} | {texts.quoted(row.message, 200)}"
+            first = texts.cancelled(row)
             structured = tools.CancelResult(
                 id=row.id, cancelled=True, saved=note.saved, notes=notes
             )
@@ -245,7 +245,7 @@ class WakeCalls:
 
         wing.reminders_ledger.when_saved(finish)
 
-    # What they share --------------------------------------------------------------------------------
+    # What they share ------------------------------------------------------------------------------
 
     def _due(self, arguments: tools.AddArguments, now: Moment) -> tuple[int, str | None] | str:
         """When it first fires (wall ms) and a note on how that was read, or what is wrong."""
@@ -283,7 +283,7 @@ class WakeCalls:
         held_by = self._wing.held_by
         if held_by is None:
             return False
-        text = f"{name} changed nothing: {texts.standby(held_by)}. Call the other server, or try later."
+        text = f"{name} changed nothing: {texts.standby(held_by)}. Try again later."
         answer(self._error(name, text, (text,), now))
         return True
 

@@ -1,9 +1,9 @@
 """What is pushed, and what the host's answer to it means (MCPL §9).
 
-An answer is one of three things. *Taken*: ``accepted: true``, or ``accepted: false`` because the host
-has heard this eventId before. *Empty*: the host takes no push without visible content, which only a
-silent heartbeat lacks; that tick is sent again as a message. *Refused*: everything else, with the
-reason in words.
+An answer is one of three things. *Taken*: ``accepted: true``, or ``accepted: false`` because the
+host has heard this eventId before. *Empty*: the host takes no push without visible content, which
+only a silent heartbeat lacks; that tick is sent again as a message. *Refused*: everything else,
+with the reason in words.
 """
 
 from typing import Any
@@ -89,7 +89,7 @@ def shorten(text: str, limit: int = 200) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
-def heartbeat_event(
+def heartbeat_event(  # noqa: PLR0913 - each is one fact of the event, all named
     *,
     event_id: str,
     manual: bool,

@@ -4,10 +4,10 @@
 * ``CLEAN``    the file holds what memory holds.
 * ``SAVING``   a save is under way, and holds all there is.
 * ``STALE``    a save is under way, and memory has moved on since it began: another follows.
-* ``FAILED``   the last save failed; memory is ahead of the file. The next change tries again, and so
-  does the clock every 30 s.
-* ``SEALED``   the file must be left as it is (it could not be read or copied aside): nothing is saved
-  over it until a restart (seed).
+* ``FAILED``   the last save failed; memory is ahead of the file. The next change tries again, and
+  so does the clock every 30 s.
+* ``SEALED``   the file must be left as it is (it could not be read or copied aside): nothing is
+  saved over it until a restart (seed).
 * ``STANDBY``  another server holds the files: this one saves nothing.
 
 Replies that speak of a save wait here and are finished by its outcome, so that "saved" is said only
@@ -186,7 +186,7 @@ class Ledger:
         self._finish(version, isinstance(outcome, Saved))
 
     def merged(self, base: Any, trouble: Trouble | None, took: str | None) -> None:
-        """What somebody else wrote was merged into memory; it is saved again with ``base`` as base."""
+        """What somebody else wrote (``base`` now) was merged into memory; it is to be saved again."""
         self._saving = False
         self._under_way = None
         self.base = base

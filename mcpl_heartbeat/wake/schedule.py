@@ -2,15 +2,15 @@
 
 A heartbeat is due at the slots of a grid: one slot, and every interval before and after it. What
 travels through the states below is an *occurrence*: the slot that is to be delivered next, with the
-eventId it will be sent under. It is on disk from the moment it is armed until the host has taken it,
-so a restart or a crash neither loses it nor gives it a second eventId (issue §3, law 5).
+eventId it will be sent under. It is on disk from the moment it is armed until the host has taken
+it, so a restart or a crash neither loses it nor gives it a second eventId (issue §3, law 5).
 
 * ``PAUSED``  no heartbeat is coming.
 * ``ARMED``   the occurrence lies ahead.
 * ``OWED``    its slot came and it could not be sent (no policy, or one that denies wakes). However
   many more slots pass meanwhile, it stays one occurrence: one wake is sent when one can be.
-* ``OUT``     sent, and the host has not answered. A slot that comes now is skipped and said, so that
-  at most one is out.
+* ``OUT``     sent, and the host has not answered. A slot that comes now is skipped and said, so
+  that at most one is out.
 * ``HELD``    the host refused it. It is sent again, under the same eventId, at the next policy; the
   next slot replaces it.
 
@@ -24,7 +24,7 @@ from collections.abc import Callable
 import msgspec
 
 LOST_AFTER_MS = 3_600_000
-"""How long (ms) an unanswered heartbeat keeps later ones back: as long as hosts remember an eventId."""
+"""How long (ms) an unanswered heartbeat keeps later ones back: what hosts remember eventIds for."""
 
 
 class Tick(enum.StrEnum):
@@ -102,7 +102,7 @@ class Schedule:
     def restore(
         self, interval_ms: int, paused: bool, saved: tuple[int | None, str | None], now: int
     ) -> None:
-        """Take up the schedule where the file left it: ``saved`` is its ``nextAt``, ``nextEventId``.
+        """Take up the schedule where the file left it: ``saved`` is ``nextAt`` and ``nextEventId``.
 
         A saved wake in the past was missed and is owed. One further ahead than an interval (the
         clock was wrong when it was saved) is brought back to one interval from now.

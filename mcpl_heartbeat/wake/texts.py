@@ -17,14 +17,14 @@ SHOWN_MESSAGE = 1_000
 """How much of the heartbeat's own message the status line shows (characters)."""
 
 SILENT_REFUSED = (
-    "the host refused a silent wake, so each tick it refuses is sent again as a message; silent mode "
-    "needs agent-framework 0.20.0 or later and this server configured under the id `heartbeat`"
+    "the host refused a silent wake, so each tick it refuses is sent again as a message; silent "
+    "mode needs agent-framework 0.20.0 or later and this server configured under the id `heartbeat`"
 )
 
 
 FIRED = (
-    "It was sent to the host; that you were woken shows only when the wake reaches you. The schedule is "
-    "as it was."
+    "It was sent to the host; that you were woken shows only when the wake reaches you. The "
+    "schedule is as it was."
 )
 
 
@@ -105,8 +105,8 @@ def unsaved(document: str, note: Note) -> tuple[str, ...]:
     if not note.saved:
         said.insert(
             0,
-            f"NOT SAVED to the {document} file: {note.reason}. The change holds in memory and is lost "
-            "when this server stops.",
+            f"NOT SAVED to the {document} file: {note.reason}. The change holds in memory and is "
+            "lost when this server stops.",
         )
     return tuple(said)
 
@@ -122,16 +122,16 @@ def foreign(document: str, took: str) -> str:
 def behind(document: str, failure: str) -> str:
     """What is said while the last save of a file has failed."""
     return (
-        f"The last save of the {document} file failed ({failure}): changes since hold in memory only, "
-        "and are tried again every 30 s."
+        f"The last save of the {document} file failed ({failure}): changes since hold in memory "
+        "only, and are tried again every 30 s."
     )
 
 
 def is_past(due: int, now: int, zone: Zone) -> str:
     """Why an ``atIso`` is refused that lies behind."""
     return (
-        f"atIso: {local_time(due, zone)} is in the past; now is {local_time(now, zone)}. Send a later "
-        "moment"
+        f"atIso: {local_time(due, zone)} is in the past; now is {local_time(now, zone)}. Send a "
+        "later moment"
     )
 
 
@@ -139,8 +139,8 @@ def twin_of(twins: tuple[str, ...]) -> str:
     """What ``reminder_add`` says of pending reminders that say and do the same."""
     shown = ", ".join(twins[:5]) + (f" and {len(twins) - 5} more" if len(twins) > 5 else "")
     return (
-        f"Pending already with the same message and schedule: {shown}. Both will fire; reminder_cancel "
-        "takes one away."
+        f"Pending already with the same message and schedule: {shown}. Both will fire; "
+        "reminder_cancel takes one away."
     )
 
 
@@ -152,8 +152,8 @@ def more(count: int, offset: int) -> str:
 def standby(held_by: str) -> str:
     """Why a server that shares its files with another does nothing."""
     return (
-        f"another server ({held_by}) holds these files: this one fires nothing and saves nothing, and "
-        "takes over when that one is gone"
+        f"another server ({held_by}) holds these files: this one fires nothing and saves nothing, "
+        "and takes over when that one is gone"
     )
 
 
@@ -166,8 +166,8 @@ def skipped(slot: int, out_since: int | None, zone: Zone) -> str:
     """The log line for a heartbeat that was not sent because the last one is still out."""
     since = "" if out_since is None else f" sent {local_time(out_since, zone)}"
     return (
-        f"skipped the heartbeat due {local_time(slot, zone)}: the host has not answered the one{since} "
-        "yet, and at most one is out"
+        f"skipped the heartbeat due {local_time(slot, zone)}: the host has not answered the "
+        f"one{since} yet, and at most one is out"
     )
 
 
@@ -191,16 +191,21 @@ def waits_because(reason: str) -> str:
 
 
 def never_fires(reason: str) -> str:
-    """What ``reminder_add`` and ``reminder_list`` say on a host that takes no wake at all (seed)."""
+    """What ``reminder_add`` and ``reminder_list`` say on a host that takes no wake (seed)."""
     return f"No reminder will fire on this host: {reason}."
 
 
 def not_sent(reason: str) -> str:
     """Why ``heartbeat_trigger`` sent nothing, and what to do."""
     return (
-        f"Heartbeat not sent: {reason}. Wakes need the host to grant pushEvents and tools and to enable "
-        "the feature set `heartbeat` in a featureSets/update Request; tell its operator."
+        f"Heartbeat not sent: {reason}. Wakes need the host to grant pushEvents and tools and to "
+        "enable the feature set `heartbeat` in a featureSets/update Request; tell its operator."
     )
+
+
+def cancelled(row: Reminder) -> str:
+    """The first line of the answer to ``reminder_cancel``."""
+    return f"Reminder {row.id} cancelled: {repeats(row)} | {quoted(row.message, 200)}"
 
 
 def no_such_reminder(id: str, pending: int) -> str:

@@ -2,9 +2,9 @@
 
 ``WakeWing`` owns the schedule, the reminders and the two documents, and is driven by five verbs:
 ``opened``, ``tick``, ``answered``, ``policy_came`` and ``saved`` (tool calls are in ``calls.py``).
-Each verb changes state and emits actions; ``pump`` then sends what can be sent, begins the saves that
-are due and says when to come back. A due wake takes the same road whether its moment came by the
-clock, a policy, a restart or a clock step (design: "A due reminder").
+Each verb changes state and emits actions; ``pump`` then sends what can be sent, begins the saves
+that are due and says when to come back. A due wake takes the same road whether its moment came by
+the clock, a policy, a restart or a clock step (design: "A due reminder").
 """
 
 from collections import deque
@@ -339,7 +339,7 @@ class WakeWing:
             self.log(Level.WARNING, f"reminder {occurrence.id} is held: {outcome.reason}")
 
     def forget_reminder(self, id: str) -> None:
-        """A reminder was cancelled: whatever the host still answers to its pushes is passed over."""
+        """A reminder was cancelled: what the host still answers to its pushes is passed over."""
         for request_id in self._reminder_requests.pop(id, ()):
             self._outgoing.forget(request_id)
 

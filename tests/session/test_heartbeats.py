@@ -1,4 +1,4 @@
-"""The heartbeat's schedule, seen from the host: when a wake leaves, under which id, and what is said."""
+"""The schedule, seen from the host: when a wake leaves, under which id, and what is said."""
 
 import re
 from typing import Any
@@ -29,8 +29,8 @@ def every_minute(**keywords: Any) -> World:
 def test_without_any_file_it_wakes_every_four_hours_in_message_mode() -> None:
     world = ready()
     assert world.text("heartbeat_status").startswith(
-        "Heartbeat ACTIVE | mode=message | interval=14400s (4.00h) | next in ~14400s | reminders=0 | "
-        'delivery=ok | message="'
+        "Heartbeat ACTIVE | mode=message | interval=14400s (4.00h) | next in ~14400s | "
+        'reminders=0 | delivery=ok | message="'
     )
     world.pass_time(4 * HOUR - 1)
     assert world.pushes == []
@@ -118,7 +118,8 @@ def test_a_notification_only_host_is_named_in_the_log() -> None:
     assert world.pushes == []
     assert any(
         line.startswith(
-            "suppressed heartbeat push/event — host sent featureSets/update only as a Notification, "
+            "suppressed heartbeat push/event — "
+            "host sent featureSets/update only as a Notification, "
         )
         for line in world.logs
     )

@@ -1,4 +1,4 @@
-"""Reminders, seen from the host and the agent: when they leave, what they say, what becomes of them."""
+"""Reminders, seen from outside: when they leave, what they say, what becomes of them."""
 
 import datetime
 import zoneinfo
@@ -54,8 +54,9 @@ def test_a_one_shot_leaves_on_time_with_its_header_and_is_gone_when_taken() -> N
             "content": [
                 {
                     "type": "text",
-                    "text": f"[reminder {id}, set 2026-09-21T07:13:20-07:00 [America/Los_Angeles] · "
-                    "current time: 2026-09-21T07:14:50-07:00 [America/Los_Angeles]] Call Ann: now",
+                    "text": f"[reminder {id}, set 2026-09-21T07:13:20-07:00 [America/Los_Angeles] "
+                    "· current time: 2026-09-21T07:14:50-07:00 [America/Los_Angeles]] "
+                    "Call Ann: now",
                 }
             ]
         },

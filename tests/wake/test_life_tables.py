@@ -28,7 +28,7 @@ def test_a_heartbeat_moves_as_its_table_says_and_otherwise_stays(
 
 @pytest.mark.requirement("schedule.table")
 def test_every_state_of_a_heartbeat_can_be_reached_and_left() -> None:
-    assert {after for after in schedule.TRANSITIONS.values()} == set(schedule.Tick)
+    assert set(schedule.TRANSITIONS.values()) == set(schedule.Tick)
     assert {state for state, _ in schedule.TRANSITIONS} == set(schedule.Tick)
 
 
