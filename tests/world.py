@@ -54,7 +54,7 @@ def silence(push: dict[str, Any]) -> Answer:
 
 
 class Disk:
-    """Two files as bytes. ``fail`` makes a save fail with its words, ``slow`` leaves it under way."""
+    """Two files as bytes. ``fail`` is what a save fails with; ``slow`` leaves it under way."""
 
     decode: ClassVar = {
         Document.CONFIG: files.decode_config,

@@ -150,8 +150,8 @@ def _read(name: str, value: Any, rule: Mapping[str, Any]) -> Any | Problem:
         return _read_string(name, value, rule)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return _wrong_type(name, value, rule)
-    low, high = rule.get("minimum", -_INFINITY), rule.get("maximum", _INFINITY)
-    if not low <= value <= high or abs(value) == _INFINITY:
+    low, high = rule.get("minimum", -_LARGEST), rule.get("maximum", _LARGEST)
+    if not low <= value <= high:
         return Problem(name, f"must be {_range(low, high)}, not {_number(value)}")
     if kind == "number":
         return float(value)
@@ -160,7 +160,7 @@ def _read(name: str, value: Any, rule: Mapping[str, Any]) -> Any | Problem:
     return int(value)
 
 
-_INFINITY = float("inf")
+_LARGEST = 1.7976931348623157e308  # what a float can hold; beyond it "1e999" is infinity
 
 
 def _read_string(name: str, value: Any, rule: Mapping[str, Any]) -> str | Problem:
@@ -205,22 +205,22 @@ def _got(value: Any) -> str:
 def _fits_unquoted(text: str, kind: str) -> bool:
     if kind == "boolean":
         return text in {"true", "false"}
-    if kind not in {"number", "integer"} or len(text) > MAX_LISTED:
+    if kind == "string" or len(text) > 20 or text in {"true", "false"}:
         return False
     try:
-        return isinstance(msgspec.json.decode(text), int | float) and text not in {"true", "false"}
-    except (ValueError, RecursionError):
+        return isinstance(msgspec.json.decode(text), int | float)
+    except ValueError:
         return False
 
 
 def _range(low: float, high: float) -> str:
-    if high == _INFINITY:
-        return f"{_number(low)} or more"
+    if high == _LARGEST:
+        return "a number that a 64-bit float can hold" if low == -high else f"{low} or more"
     return f"from {_number(low)} to {_number(high)}"
 
 
 def _number(value: float) -> str:
-    if abs(value) == _INFINITY:
+    if abs(value) > _LARGEST:
         return "a number too large to hold"
     if isinstance(value, int) and abs(value) >= 10**20:
         return f"a number of {value.bit_length() * 3 // 10 + 1} digits or so"
@@ -229,7 +229,7 @@ def _number(value: float) -> str:
 
 def _quoted(text: str) -> str:
     cut = text if len(text) <= 40 else text[:40] + "…"
-    return msgspec.json.encode(cut).decode()
+    return msgspec.json.encode(repaired(cut)).decode()
 
 
 # --- words -------------------------------------------------------------------------------------

@@ -131,7 +131,7 @@ def _listed(tool: Tool, version: str) -> dict[str, Any]:
         "openWorldHint": tool.open_world,
     }
     if tool.classes:
-        listed["_meta"] = {"mcpl/class": tool.classes}
+        listed["_meta"] = {"mcpl/class": list(tool.classes)}
     return listed
 
 

@@ -198,9 +198,11 @@ class Server:
             return
         lines = []
         for action in actions:
+            # Nearly all are lines, and there can be thousands: those are told apart the quick way.
+            if type(action) is Reply or type(action) is Push:
+                lines.append(action.line)
+                continue
             match action:
-                case Reply(line) | Push(line):
-                    lines.append(line)
                 case Save():
                     self._begin_save(action)
                 case WakeAt():

@@ -186,7 +186,7 @@ class Ledger:
         self._finish(version, isinstance(outcome, Saved))
 
     def merged(self, base: Any, trouble: Trouble | None, took: str | None) -> None:
-        """What somebody else wrote (``base`` now) was merged into memory; it is to be saved again."""
+        """What somebody else wrote, now ``base``, was merged into memory: save again."""
         self._saving = False
         self._under_way = None
         self.base = base

@@ -7,9 +7,10 @@
   interval later.
 * ``GONE``     the host took a one-shot, or it was cancelled.
 
-A row changes only when the host takes its push (seed): a one-shot is removed, a recurring one moves
-to its next due time on its first grid. An answer settles whichever occurrence it belongs to,
-however late it comes; one for a row that has been cancelled, edited or advanced since changes nothing.
+A row changes only when the host takes its push (seed): a one-shot is removed, a recurring one
+moves to its next due time on its first grid. An answer settles whichever occurrence it belongs to,
+however late it comes; one for a row that has been cancelled, edited or advanced since changes
+nothing.
 """
 
 import enum
@@ -193,7 +194,7 @@ class ReminderBook:
     def refused(
         self, occurrence: Occurrence, request_id: str, reason: str, wall: int, monotonic: int
     ) -> bool:
-        """The host refused this occurrence; an older push than the one that is out is passed over."""
+        """The host refused this occurrence; a push older than the one that is out is no matter."""
         row = self.rows.get(occurrence.id)
         if row is None or row.fire_at != occurrence.due:
             return False
