@@ -168,7 +168,8 @@ class Session:
         if self._policy_by is not None:
             monotonic = self._policy_by if monotonic is None else min(monotonic, self._policy_by)
         alarm = WakeAt(wall, monotonic)
-        if alarm != self._alarm:
+        # One that is reached already is used up, even where the next is for the same moment.
+        if alarm != self._alarm or _is_reached(alarm, now):
             self._alarm = alarm
             self._emit(alarm)
         out, self._out[:] = list(self._out), []
@@ -331,3 +332,10 @@ class Session:
         rest = slot.drop() if slot is not None else None
         if rest is not None:
             self._emit(Reply(rest))
+
+
+def _is_reached(alarm: WakeAt, now: Moment) -> bool:
+    wall, monotonic = alarm.wall, alarm.monotonic
+    return (wall is not None and wall <= now.wall) or (
+        monotonic is not None and monotonic <= now.monotonic
+    )

@@ -235,6 +235,7 @@ class World:
             if sleep > end - self.monotonic:
                 break
             self._move(sleep)
+            self._use_up_alarm()
             self._do(self.session.tick(self.now))
         self._move(end - self.monotonic)
 
@@ -260,6 +261,14 @@ class World:
         if self._alarm.monotonic is not None:
             waits.append(self._alarm.monotonic - self.monotonic)
         return max(0, min(waits))
+
+    def _use_up_alarm(self) -> None:
+        # As the shell does: a moment that is reached rings once.
+        wall, monotonic = self._alarm.wall, self._alarm.monotonic
+        self._alarm = WakeAt(
+            wall if wall is not None and wall > self.wall else None,
+            monotonic if monotonic is not None and monotonic > self.monotonic else None,
+        )
 
     def _move(self, ms: int) -> None:
         self.wall += ms

@@ -535,3 +535,12 @@ def test_a_push_that_is_out_twice_is_settled_by_whichever_answer_takes_it() -> N
     assert len(world.pushes) == 2
     world.answer_push(1, ACCEPTED)
     assert world.disk.rows() == []
+
+
+@pytest.mark.requirement("reminder.due-order")
+def test_more_than_a_burst_at_one_instant_leaves_at_that_instant() -> None:
+    world = ready(answer=silence)
+    for n in range(450):
+        add(world, str(n), atIso="2026-09-21T14:13:30Z")
+    world.pass_time(10_000)
+    assert len(world.pushes) == 450
