@@ -2,6 +2,7 @@
 
 import bisect
 import json
+import re
 from typing import Any
 
 import msgspec
@@ -308,6 +309,17 @@ def test_a_surrogate_without_its_other_half_becomes_the_replacement_character(
     assert call.params is not None
     assert msgspec.json.decode(call.params) == {"a": read}
     assert msgspec.json.decode(call.id) == read
+
+
+@pytest.mark.requirement("jsonrpc.lone-surrogate", "field.31")
+@given(
+    st.lists(
+        st.sampled_from([r"\ud83c", r"\uDF78", r"\\", r"\"", r"\n", r"\u0041", "u", "ud83c", "é"])
+    ).map("".join)
+)
+def test_only_lone_surrogates_are_replaced(text: str) -> None:
+    read = re.sub("[\ud800-\udfff]", "\ufffd", json.loads(f'"{text}"'))
+    assert request(f'{{"jsonrpc":"2.0","id":1,"method":"{text}"}}').method == read
 
 
 @pytest.mark.requirement("jsonrpc.lone-surrogate", "jsonrpc.parse-error")
