@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mcpl_heartbeat.actions import Changed, NotSaved, Opened, Saved, Trouble
+from mcpl_heartbeat.storage import disk
 from mcpl_heartbeat.storage.lock import Lock
 from mcpl_heartbeat.wake.files import Config, encode_reminders
 from tests.storage.support import config_file, copies, holds, names, reminders_file, rows
@@ -209,6 +210,18 @@ def test_leftovers_of_a_killed_process_are_removed_at_the_next_start(path: Path)
 
 
 # --- Saving --------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("file.atomic")
+def test_a_file_nobody_touched_is_not_read_again(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = reminders_file(path)
+    file.open()
+    file.save(rows("a"))
+    monkeypatch.setattr(disk, "read", None)
+    assert file.save(rows("b")) == Saved()
+    assert file.save(rows("c")) == Saved()
 
 
 @pytest.mark.requirement("field.88", "file.mode")
