@@ -251,26 +251,10 @@ def test_a_message_has_no_cap() -> None:
 
 @pytest.mark.requirement("seed.args.all-problems")
 def test_a_whole_heap_of_problems() -> None:
-    found = problems(
-        "reminder_add",
-        {
-            "message": " ",
-            "inSeconds": -1,
-            "atIso": 5,
-            "everySeconds": 1,
-            "Paused": True,
-            "offset": 3,
-        },
-    )
-    assert list(found) == [
-        "inSeconds",
-        "atIso",
-        "Paused",
-        "offset",
-        "message",
-        "inSeconds + atIso",
-        "everySeconds",
-    ]
+    values = {"inSeconds": -1, "atIso": 5, "everySeconds": 1, "Paused": True, "offset": 3}
+    found = problems("reminder_add", {"message": " ", **values})
+    sent = ["inSeconds", "atIso", "Paused", "offset"]
+    assert list(found) == [*sent, "message", "inSeconds + atIso", "everySeconds"]
 
 
 # --- reminder_list, reminder_cancel ------------------------------------------------------------
