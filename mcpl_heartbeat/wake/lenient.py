@@ -53,7 +53,8 @@ def torn(data: bytes, error: Exception, shape: str) -> Decoded:
         return Decoded(None, f"it is not {shape}")
     if isinstance(error, RecursionError):
         return Decoded(None, "it is nested too deeply")
-    return Decoded(None, f"it is not JSON ({error})")
+    detail = str(error).removeprefix("JSON is malformed: ").replace(" (byte ", " at byte ")
+    return Decoded(None, f"it is not JSON: {detail.removesuffix(')')}")
 
 
 def member_value(raw: msgspec.Raw) -> Any:
