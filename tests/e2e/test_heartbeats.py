@@ -110,6 +110,24 @@ def test_the_schedule_survives_restarts_and_a_missed_one_fires_once(spawn: Spawn
     assert after.pushes == []
 
 
+@pytest.mark.requirement("schedule.missed-once", "seed.policy.log-drops", "host.14")
+def test_a_wake_due_before_the_policy_is_said_and_fires_once_with_it(spawn: Spawn) -> None:
+    server = spawn().ready()
+    server.call("heartbeat_configure", intervalSeconds=60)
+    server.end()
+    age(server.config, 90_000)
+    again = spawn()
+    again.initialize()
+    again.wait_log("suppressed heartbeat push/event — no valid featureSets/update Request")
+    assert "next in" not in again.status()
+    assert again.pushes == []
+    again.policy()
+    assert origin(again.wait_push(is_tick))["reason"] == "schedule"
+    again.settle()
+    again.quiet(1)
+    assert len(again.pushes) == 1
+
+
 @pytest.mark.requirement("schedule.rearm", "schedule.paused", "seed.configure.paused")
 @pytest.mark.requirement("seed.status.paused", "words.status-paused", "seed.status.interval")
 def test_pausing_and_rearming(spawn: Spawn) -> None:
