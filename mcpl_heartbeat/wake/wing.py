@@ -391,19 +391,28 @@ class WakeWing:
 
     def _merge(self, ledger: Ledger, outcome: Changed, now: Moment) -> None:
         theirs: Any = outcome.opened.value
+        whole = outcome.opened.trouble is None
         if ledger is self.config_ledger:
-            merged = merge_config(ledger.base or Config(), theirs, self.config())
+            ours = self.config()
+            merged = merge_config(ledger.base or Config(), theirs, ours, whole=whole)
             if merged.took is not None:
                 self._known_config = merged.value
                 self._take_settings(merged.value, now)
+                if texts.interval_ms(merged.value) != texts.interval_ms(ours):
+                    self._rearm(now)
         else:
-            merged = merge_reminders(ledger.base, theirs, self.reminders.snapshot())
+            rows = self.reminders.snapshot()
+            merged = merge_reminders(ledger.base, theirs, rows, whole=whole)
             self.reminders.replace(merged.value)
         self._warn_of(outcome.opened.trouble)
         took = None if merged.took is None else texts.foreign(ledger.document, merged.took)
         if took is not None:
             self.log(Level.WARNING, took)
         ledger.merged(theirs, outcome.opened.trouble, took)
+
+    def _rearm(self, now: Moment) -> None:
+        if not self.settings.paused:
+            self.schedule.rearm(texts.interval_ms(self.settings), now.wall)
 
     def _warn_of(self, *troubles: Any) -> None:
         for trouble in troubles:

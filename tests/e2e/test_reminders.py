@@ -64,7 +64,7 @@ def test_a_one_shot_fires_with_its_header_and_is_gone(host: Host) -> None:
 def test_missed_ones_of_a_node_file_fire_once_in_order_and_stay_on_grid(
     spawn: Spawn, tmp_path: Path
 ) -> None:
-    due = now_ms() - 3_599_000
+    due = now_ms() - 3_300_000
     order = "every 10 minutes send me X"
     stored(
         tmp_path,

@@ -109,6 +109,7 @@ def test_what_another_hand_wrote_wins_row_by_row_and_is_said() -> None:
 def test_a_config_changed_by_hand_wins_member_by_member_and_re_arms() -> None:
     world = ready()
     world.call("heartbeat_configure", paused=False, intervalHours=1, message="mine")
+    world.pass_time(MINUTE)
     config = world.disk.config()
     world.disk.bytes[Document.CONFIG] = json.dumps({**config, "intervalSeconds": 120}).encode()
     text = world.text("heartbeat_configure", intervalHours=5, message="newer")
@@ -116,6 +117,7 @@ def test_a_config_changed_by_hand_wins_member_by_member_and_re_arms() -> None:
     assert "interval=120s" in text
     assert world.disk.config()["message"] == "newer"
     assert world.disk.config()["intervalSeconds"] == 120
+    assert world.disk.config()["nextAt"] == world.wall + 120_000
 
 
 @pytest.mark.requirement("file.gone", "field.95")
