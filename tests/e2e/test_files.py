@@ -249,6 +249,19 @@ def test_what_someone_else_wrote_wins_row_by_row(host: Host) -> None:
     assert all(text in listed for text in messages)
 
 
+@pytest.mark.requirement("seed.file.log-names-copy", "file.gone", "seed.file.copy-aside")
+def test_a_file_torn_while_running_is_kept_aside_and_logged(host: Host) -> None:
+    host.add("one", inHours=1)
+    torn = host.reminders.read_bytes()[:20]
+    host.reminders.write_bytes(torn)
+    reply = host.call("reminder_add", message="two", inHours=1)
+    [copy] = copies(host.reminders)
+    assert copy.read_bytes() == torn
+    assert copy.name in reply.text
+    assert [one["message"] for one in host.rows()] == ["one", "two"]
+    host.wait_log(copy.name, timeout=10)
+
+
 @pytest.mark.requirement("file.disk-full", "seed.file.unsaved-said", "file.no-temp-left")
 def test_a_full_disk_leaves_the_old_file_whole(spawn: Spawn, data: Path) -> None:
     path = data / "heartbeat-reminders.json"

@@ -119,6 +119,39 @@ def test_a_refused_one_is_held_and_tried_at_each_occasion(spawn: Spawn) -> None:
     assert len({push["id"] for push in everything}) == 5
 
 
+@pytest.mark.requirement("seed.reminder.retry-interval", "seed.reminder.held", "field.65")
+def test_a_held_recurring_one_is_tried_again_an_interval_later(spawn: Spawn) -> None:
+    server = spawn(answers=error(-32603, "the host is stopping")).ready()
+    server.add("x", everySeconds=5)
+    before = server.rows()
+    server.wait_push()
+    server.settle()
+    assert "the host is stopping" in server.listed()
+    server.answers = ACCEPT
+    again = server.wait_push(count=2)
+    assert event_id(again) == event_id(server.pushes[0])
+    server.wait("advance", lambda: server.rows()[0]["fireAt"] > before[0]["fireAt"])
+    assert "held" not in server.listed()
+
+
+@pytest.mark.requirement("seed.reminder.taken-changes", "seed.reminder.held", "host.15")
+def test_only_accepted_true_is_taken(spawn: Spawn) -> None:
+    odd: list[Any] = [{}, None, 5, {"accepted": "yes"}, {"accepted": 1}, {"accepted": False}]
+    answers: list[Message] = [{"result": one} for one in odd]
+    answers += [{"error": one} for one in (None, "x", {"code": "x"}, {"code": -32601})]
+    server = spawn(answers=answers[0]).ready()
+    server.add("x", inSeconds=0.05)
+    for count, answer in enumerate(answers, 1):
+        server.answers = answer
+        if count > 1:
+            server.policy()
+        server.wait_push(count=count)
+        server.settle()
+        assert "held since" in server.listed(), answer
+    assert len(server.rows()) == 1
+    assert len({event_id(push) for push in server.pushes}) == 1
+
+
 @pytest.mark.requirement("host.15", "reminder.duplicate-taken")
 def test_duplicate_counts_as_taken(spawn: Spawn) -> None:
     server = spawn(answers=decline("duplicate")).ready()
