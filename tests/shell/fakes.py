@@ -1,5 +1,6 @@
 """A core and files that do one thing per line of input, so that the shell can be seen at work."""
 
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -86,6 +87,9 @@ class FakeCore:
             case "print":
                 print(rest)
                 return []
+            case "raw":
+                os.write(1, rest.encode() + b"\n")
+                return []
             case "break":
                 raise LookupError(rest)
         return []
@@ -101,8 +105,11 @@ class FakeFiles:
         self.held_by: str | None = None
         self.tries = 0
         self.breaks = False
+        self.slow_open = False
 
     def open(self) -> Opening:
+        if self.slow_open:
+            self.gate.wait()
         if self.breaks:
             raise LookupError("no files today")
         return Opening(config=Opened(), reminders=Opened(), held_by=self.held_by)

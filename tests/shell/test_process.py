@@ -245,15 +245,15 @@ def test_a_terminal_that_is_stopped_does_not_keep_it(started: list[Process]) -> 
 @pytest.mark.requirement("stdio.stray-print", "field.20")
 def test_a_stray_print_does_not_reach_the_host(started: list[Process]) -> None:
     process = start(started)
-    send(process, b"print hello\nlog careful\nping\n")
+    send(process, b"print hello\nlog careful\nraw from C\nping\n")
     assert line(process) == b"pong\n"
     send(process, b"break this\n")
     status, out, err = ended(process)
     assert (status, out) == (0, b"")
     said = [text.partition(b" ")[2] for text in err.splitlines()]
-    assert said[:2] == [b"hello", b"WARNING: careful"]
-    assert said[2].startswith(b"ERROR: LookupError: this (at ")
-    assert len(said) == 3
+    assert said[:3] == [b"hello", b"C", b"WARNING: careful"]
+    assert said[3].startswith(b"ERROR: LookupError: this (at ")
+    assert len(said) == 4
 
 
 @pytest.mark.requirement("stdio.stderr-never-blocks", "host.35")

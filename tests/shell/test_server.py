@@ -4,6 +4,7 @@ import logging
 import os
 import re
 import socket
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -141,6 +142,19 @@ async def test_the_end_of_input_waits_for_a_save_under_way(bench: Bench) -> None
     await bench.ended.wait()
     assert bench.files.content == ["a"]
     assert bench.taken() == b"saved\n"
+
+
+@pytest.mark.requirement("stdio.ends-without-loss")
+async def test_the_end_of_input_waits_for_the_files_to_be_opened() -> None:
+    async with running(slow_open=True, gate=threading.Event()) as bench:
+        bench.send("ping\n")
+        bench.hang_up()
+        await settle()
+        assert bench.taken() == b"pong\n", "what needs no file is answered meanwhile"
+        assert not bench.ended.is_set()
+        bench.files.gate.set()
+        await bench.ended.wait()
+        assert len(bench.core.openings) == 1
 
 
 @pytest.mark.requirement("stdio.ends-quickly")

@@ -3,6 +3,7 @@
 import logging
 import os
 import re
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -187,3 +188,22 @@ def test_an_error_without_text_or_trace_is_told_too() -> None:
 
     assert stderr.describe(Mute()) == "Mute: (no message) (at an unknown place)"
     assert len(stderr.describe(ValueError("x" * 10_000))) < 600
+
+
+@pytest.mark.requirement("stdio.stderr-never-blocks")
+def test_a_full_socket_drops_lines_as_a_full_pipe_does() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.setblocking(False)
+        with suppress(BlockingIOError):
+            while True:
+                theirs.send(b"." * 4096)
+        theirs.setblocking(True)
+        handler = stderr.StderrHandler(theirs.fileno())
+        handler.handle(logging.LogRecord("n", logging.INFO, "f", 1, "lost", None, None))
+        ours.setblocking(False)
+        got = b""
+        with suppress(BlockingIOError):
+            while part := ours.recv(65536):
+                got += part
+        assert b"lost" not in got
