@@ -177,7 +177,7 @@ class Session:
 
     def _line(self, line: bytes | TooLong, now: Moment) -> None:
         message = parse(line)
-        # Nearly every message is one of these two; an isinstance that fails costs as much as a call.
+        # Nearly every message is a Request, and an isinstance that fails costs as much as a call.
         if type(message) is Request:
             self._request(message, single_slot(), now)
         elif type(message) is Batch:

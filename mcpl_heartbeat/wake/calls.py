@@ -204,6 +204,8 @@ class WakeCalls:
             shown.append(line)
             views.append(self._view(row, now))
         more = total - offset - len(shown)
+        if total and not shown:
+            notes.insert(0, f"offset {arguments.offset} is past the last of them.")
         if more:
             notes.insert(0, texts.more(more, offset + len(shown)))
         answer(

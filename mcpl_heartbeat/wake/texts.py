@@ -103,9 +103,10 @@ def unsaved(document: str, note: Note) -> tuple[str, ...]:
     """The sentences on a change whose save ``note`` is about: none when it is on disk as asked."""
     said = list(note.took)
     if not note.saved:
+        reason = (note.reason or "").rstrip(".")
         said.insert(
             0,
-            f"NOT SAVED to the {document} file: {note.reason}. The change holds in memory and is "
+            f"NOT SAVED to the {document} file: {reason}. The change holds in memory and is "
             "lost when this server stops.",
         )
     return tuple(said)

@@ -23,6 +23,7 @@ from mcpl_heartbeat.actions import (
     NotSaved,
     Opening,
     Push,
+    Saved,
     SaveOutcome,
 )
 from mcpl_heartbeat.jsonrpc.messages import Answer
@@ -200,6 +201,8 @@ class WakeWing:
                 self.log(Level.WARNING, f"the {document} file could not be saved: {reason}")
         elif failed_before is not None:
             self.log(Level.INFO, f"the {document} file is saved again")
+        if isinstance(outcome, Saved) and outcome.note is not None:
+            self.log(Level.WARNING, outcome.note)
 
     def pump(self, now: Moment) -> None:
         """Do what is due at ``now`` and say when to come back. Ends every pass."""
@@ -218,7 +221,7 @@ class WakeWing:
                 self.emit(save)
         if self._stranded_due:
             self._stranded_due = False
-            blocked = self.blocked()
+            blocked = self.blocked() or self.refusal
             if blocked is not None and len(self.reminders):
                 self.log(Level.WARNING, texts.stranded(len(self.reminders), blocked))
 

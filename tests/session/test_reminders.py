@@ -211,6 +211,24 @@ def test_while_blocked_the_log_counts_the_stranded_at_each_occasion() -> None:
     assert said() == ["2 reminders will not fire" + line.split("will not fire")[1]]
 
 
+@pytest.mark.requirement("seed.reminder.blocked-log", "policy.answer-codes")
+def test_a_denial_in_answer_to_a_reminder_counts_the_stranded_too() -> None:
+    world = ready(answer=refuse(-32002, "not for you"))
+    add(world, "due", inSeconds=1)
+    add(world, "later", inHours=1)
+    world.pass_time(1_000)
+    (line,) = [line for line in world.logs if "will not fire" in line]
+    assert line.startswith("2 reminders will not fire")
+    assert "not for you" in line
+
+
+@pytest.mark.requirement("reminder.list-pages")
+def test_an_offset_past_the_end_is_told_so() -> None:
+    world = ready()
+    add(world, inHours=1)
+    assert world.text("reminder_list", offset=5).endswith("offset 5 is past the last of them.")
+
+
 @pytest.mark.requirement(
     "seed.reminder.held", "field.77", "reminder.late-answer", "words.reminder-held"
 )
