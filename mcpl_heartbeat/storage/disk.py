@@ -47,7 +47,7 @@ def fingerprint(path: str) -> Fingerprint | None:
     """Which state the file is in now; ``None`` when there is none."""
     try:
         return fingerprint_of(os.stat(path))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
 
 
@@ -65,7 +65,7 @@ def read(path: str) -> Content | None:
     try:
         _require_regular(os.stat(path))
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     with open(descriptor, "rb", buffering=0) as file:
         status = os.fstat(descriptor)

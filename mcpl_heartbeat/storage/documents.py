@@ -240,7 +240,7 @@ def _shown(path: str) -> str:
 def _status(target: str) -> os.stat_result | None:
     try:
         return os.stat(target)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
 
 
