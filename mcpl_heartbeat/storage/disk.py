@@ -65,7 +65,7 @@ def read(path: str) -> Content | None:
     try:
         _require_regular(os.stat(path))
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         return None
     with open(descriptor, "rb", buffering=0) as file:
         status = os.fstat(descriptor)
