@@ -66,6 +66,31 @@ class _Cancelled(msgspec.Struct, rename="camel"):
     request_id: Raw
 
 
+class _Later:
+    """A call whose reply may have to wait; it is remembered only when it does."""
+
+    __slots__ = ("_answered", "_id", "_session", "_slot")
+
+    def __init__(self, session: "Session", id: Raw, slot: ReplySlot) -> None:
+        self._session = session
+        self._id = id
+        self._slot = slot
+        self._answered = False
+
+    def answer(self, result: tools.ToolResult) -> None:
+        self._answered = True
+        self._session.reply_later(self._id, self._slot, result)
+
+    def settle(self, result: tools.ToolResult | None) -> None:
+        if result is not None:
+            self.answer(result)
+
+    def wait(self) -> None:
+        if not self._answered:
+            self._id = self._id.copy()
+            self._session.remember(self._id, self._slot)
+
+
 class Session:
     """See the module.
 
@@ -234,6 +259,16 @@ class Session:
         elif answer is not None:
             self._fill(slot, encode_result(request.id, answer))
 
+    def remember(self, id: Raw, slot: ReplySlot) -> None:
+        """A reply waits for a save: until then its call can be cancelled."""
+        self._open_slots[bytes(id)] = slot
+
+    def reply_later(self, id: Raw, slot: ReplySlot, result: tools.ToolResult) -> None:
+        """The reply to a call whose save has ended."""
+        assert self._version is not None
+        self._open_slots.pop(bytes(id), None)
+        self._fill(slot, encode_result(id, tools.call_result(result, self._version)))
+
     def _fill(self, slot: ReplySlot, line: bytes) -> None:
         ready = slot.fill(line)
         if ready is not None:
@@ -286,34 +321,30 @@ class Session:
 
     def _tools_call(self, request: Request, slot: ReplySlot, now: Moment) -> object:
         assert self._version is not None
-        version = self._version
         call = tools.read_call(request.params, TOOLS)
         if isinstance(call, Refusal):
             return call
         checked = arguments.check(call.tool, call.arguments, TOOLS)
         if isinstance(checked, Refusal):
             return checked
-        id = request.id.copy()
-        key = bytes(id)
+        later = _Later(self, request.id, slot)
 
-        def answer(result: tools.ToolResult) -> None:
-            self._open_slots.pop(key, None)
-            self._fill(slot, encode_result(id, tools.call_result(result, version)))
+        def carry_out(at: Moment) -> tools.ToolResult | None:
+            if isinstance(checked, arguments.Accepted):
+                return self._calls.call(call.tool, checked, at, later.answer)
+            problems = [f"{problem.argument}: {problem.text}" for problem in checked.problems]
+            text = arguments.refusal_text(call.tool, checked)
+            return self._calls.refused(call.tool, text, problems, at)
 
-        def carry_out(at: Moment) -> None:
-            if isinstance(checked, arguments.Refused):
-                problems = [f"{problem.argument}: {problem.text}" for problem in checked.problems]
-                text = arguments.refusal_text(call.tool, checked)
-                answer(self._calls.refused(call.tool, text, problems, at))
-            else:
-                self._calls.call(call.tool, checked, at, answer)
-
-        self._open_slots[key] = slot
+        result = None
         if self._wing.ready:
-            carry_out(now)
+            result = carry_out(now)
         else:
-            self._early.append(carry_out)
-        return None
+            self._early.append(lambda at: later.settle(carry_out(at)))
+        if result is None:
+            later.wait()
+            return None
+        return tools.call_result(result, self._version)
 
     # Notifications --------------------------------------------------------------------------------
 

@@ -56,7 +56,7 @@ def test_the_readme_shows_the_recipe_as_it_is_shipped():
     assert json.loads(shown) == json.loads(shipped)
 
 
-@pytest.mark.requirement("people.readme")
+@pytest.mark.requirement("people.readme", "host.40")
 @pytest.mark.parametrize(
     "promise",
     [
@@ -80,7 +80,7 @@ def test_the_readme_says(promise):
     assert promise in " ".join(README.split())
 
 
-@pytest.mark.requirement("people.readme")
+@pytest.mark.requirement("people.readme", "host.40")
 def test_the_readme_names_files_that_exist():
     named = re.findall(r"\]\(([\w./-]+)\)", README)
     assert named
@@ -88,7 +88,7 @@ def test_the_readme_names_files_that_exist():
         assert (ROOT / path).is_file(), path
 
 
-@pytest.mark.requirement("people.readme")
+@pytest.mark.requirement("people.readme", "host.40")
 def test_the_readmes_table_of_tools_is_what_the_server_declares():
     from mcpl_heartbeat.mcp.tools import schema
     from mcpl_heartbeat.wake.tools import TOOLS

@@ -1,13 +1,12 @@
 """The six tool calls: what each changes, and what it answers.
 
-``WakeCalls.call`` carries out a call whose arguments have passed the rules. ``answer`` is called
-once: at once for a call that changes nothing on disk, and for one that does when the save has
-ended, with whatever came of it (law 4). A call that cannot be carried out answers with an error and
-changes nothing.
+``WakeCalls.call`` carries out a call whose arguments have passed the rules. A call that changes
+nothing on disk is answered by what it returns. One that does returns ``None``, and ``answer`` is
+called once its save has ended, with whatever came of it (law 4). A call that cannot be carried out
+is answered with an error and changes nothing.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import msgspec
 from msgspec import UNSET
@@ -19,7 +18,8 @@ from mcpl_heartbeat.times import local_time, read_instant, shows
 from mcpl_heartbeat.wake import delivery, schedule, texts, tools
 from mcpl_heartbeat.wake.files import LATEST, Reminder
 from mcpl_heartbeat.wake.ledger import Ledger, Note
-from mcpl_heartbeat.wake.reminders import ANSWER_WITHIN_MS, Held
+from mcpl_heartbeat.wake.reminders import Held
+from mcpl_heartbeat.wake.status import Status
 from mcpl_heartbeat.wake.wing import WakeWing
 
 Answer = Callable[[ToolResult], None]
@@ -35,7 +35,8 @@ class WakeCalls:
 
     def __init__(self, wing: WakeWing) -> None:
         self._wing = wing
-        self._handlers: dict[str, Callable[..., None]] = {
+        self._status_of = Status(wing)
+        self._handlers: dict[str, Callable[..., ToolResult | None]] = {
             "heartbeat_status": self._status,
             "heartbeat_configure": self._configure,
             "heartbeat_trigger": self._trigger,
@@ -44,10 +45,12 @@ class WakeCalls:
             "reminder_cancel": self._cancel,
         }
 
-    def call(self, tool: Tool, accepted: Accepted, now: Moment, answer: Answer) -> None:
+    def call(
+        self, tool: Tool, accepted: Accepted, now: Moment, answer: Answer
+    ) -> ToolResult | None:
         """Carry out a call of ``tool``; see the module."""
         extra = (ignored_text(tool, accepted.ignored),) if accepted.ignored else ()
-        self._handlers[tool.name](accepted.arguments, extra, now, answer)
+        return self._handlers[tool.name](accepted.arguments, extra, now, answer)
 
     def refused(self, tool: Tool, text: str, problems: Iterable[str], now: Moment) -> ToolResult:
         """The error result of a call of ``tool`` that changed nothing."""
@@ -57,18 +60,13 @@ class WakeCalls:
 
     def _status(
         self, arguments: object, extra: tuple[str, ...], now: Moment, answer: Answer
-    ) -> None:
+    ) -> ToolResult:
         wing = self._wing
-        notes = (
-            *self._unanswered(now),
-            *self._troubles(wing.config_ledger, wing.reminders_ledger),
-            *extra,
-        )
-        answer(
-            ToolResult(
-                texts.lines(self._status_line(now), notes),
-                tools.StatusResult(**self._status_members(now), notes=notes),
-            )
+        notes = self._troubles(wing.config_ledger, wing.reminders_ledger) + extra
+        notes = self._status_of.unanswered(now) + notes
+        return ToolResult(
+            texts.lines(self._status_of.line(now), notes),
+            self._status_of.values(tools.StatusResult, now, notes),
         )
 
     def _configure(
@@ -77,10 +75,11 @@ class WakeCalls:
         extra: tuple[str, ...],
         now: Moment,
         answer: Answer,
-    ) -> None:
+    ) -> ToolResult | None:
         wing = self._wing
-        if self._cannot_change("heartbeat_configure", now, answer):
-            return
+        standing_by = self._standing_by("heartbeat_configure", now)
+        if standing_by is not None:
+            return standing_by
         settings = wing.settings
         interval = arguments.interval_ms
         if interval is None:
@@ -107,47 +106,43 @@ class WakeCalls:
         def finish(note: Note) -> None:
             said = texts.unsaved("config", note)
             notes = (*said, *self._troubles(wing.config_ledger, wing.reminders_ledger), *extra)
-            first = self._status_line(now) + (" | saved" if note.saved else "")
-            structured = tools.ConfigureResult(
-                **self._status_members(now), notes=notes, saved=note.saved
-            )
+            first = self._status_of.line(now) + (" | saved" if note.saved else "")
+            structured = self._status_of.values(tools.ConfigureResult, now, notes, saved=note.saved)
             answer(ToolResult(texts.lines(first, notes), structured))
 
         wing.config_ledger.when_saved(finish)
+        return None
 
     def _trigger(
         self, arguments: object, extra: tuple[str, ...], now: Moment, answer: Answer
-    ) -> None:
+    ) -> ToolResult | None:
         wing = self._wing
         blocked = wing.blocked()
         if blocked is not None:
             wing.log_suppressed(blocked)
             text = texts.lines(texts.not_sent(blocked), extra)
-            answer(self._error("heartbeat_trigger", text, (blocked,), now))
-            return
+            return self._error("heartbeat_trigger", text, (blocked,), now)
         occurrence = schedule.Occurrence(now.wall, f"heartbeat_{now.wall}_{wing.random_id()}")
         wing.push_tick(occurrence, now, manual=True)
         notes = (texts.FIRED, *extra)
-        answer(
-            ToolResult(
-                texts.lines(f"Heartbeat fired | event {occurrence.event_id}", notes),
-                tools.TriggerResult(sent=True, event_id=occurrence.event_id, notes=notes),
-            )
+        return ToolResult(
+            texts.lines(f"Heartbeat fired | event {occurrence.event_id}", notes),
+            tools.TriggerResult(sent=True, event_id=occurrence.event_id, notes=notes),
         )
 
     # reminder_* -----------------------------------------------------------------------------------
 
     def _add(
         self, arguments: tools.AddArguments, extra: tuple[str, ...], now: Moment, answer: Answer
-    ) -> None:
+    ) -> ToolResult | None:
         wing = self._wing
-        if self._cannot_change("reminder_add", now, answer):
-            return
+        standing_by = self._standing_by("reminder_add", now)
+        if standing_by is not None:
+            return standing_by
         due = self._due(arguments, now)
         if isinstance(due, str):
             text = f"reminder_add was refused and changed nothing:\n- {due}"
-            answer(self._error("reminder_add", text, (due,), now))
-            return
+            return self._error("reminder_add", text, (due,), now)
         fire_at, resolved = due
         every = arguments.every_ms
         row = Reminder(
@@ -182,10 +177,11 @@ class WakeCalls:
             )
 
         wing.reminders_ledger.when_saved(finish)
+        return None
 
     def _list(
         self, arguments: tools.ListArguments, extra: tuple[str, ...], now: Moment, answer: Answer
-    ) -> None:
+    ) -> ToolResult | None:
         wing = self._wing
         total, offset = len(wing.reminders), min(arguments.offset, len(wing.reminders))
         first = f"{total} reminder(s):" if total else "0 reminder(s)."
@@ -208,31 +204,29 @@ class WakeCalls:
             notes.insert(0, f"offset {arguments.offset} is past the last of them.")
         if more:
             notes.insert(0, texts.more(more, offset + len(shown)))
-        answer(
-            ToolResult(
-                "\n".join((first, *shown, *notes)),
-                tools.ListResult(
-                    total=total,
-                    offset=offset,
-                    reminders=tuple(views),
-                    more=more,
-                    notes=tuple(notes),
-                ),
-            )
+        return ToolResult(
+            "\n".join((first, *shown, *notes)),
+            tools.ListResult(
+                total=total,
+                offset=offset,
+                reminders=tuple(views),
+                more=more,
+                notes=tuple(notes),
+            ),
         )
 
     def _cancel(
         self, arguments: tools.CancelArguments, extra: tuple[str, ...], now: Moment, answer: Answer
-    ) -> None:
+    ) -> ToolResult | None:
         wing = self._wing
-        if self._cannot_change("reminder_cancel", now, answer):
-            return
+        standing_by = self._standing_by("reminder_cancel", now)
+        if standing_by is not None:
+            return standing_by
         row = wing.reminders.cancel(arguments.id)
         if row is None:
             text = texts.no_such_reminder(arguments.id, len(wing.reminders))
             notes = (*self._troubles(wing.reminders_ledger), *extra)
-            answer(self._error("reminder_cancel", texts.lines(text, notes), (text,), now))
-            return
+            return self._error("reminder_cancel", texts.lines(text, notes), (text,), now)
         wing.forget_reminder(row.id)
         self._reminders_changed()
 
@@ -246,6 +240,7 @@ class WakeCalls:
             answer(ToolResult(texts.lines(first, notes), structured))
 
         wing.reminders_ledger.when_saved(finish)
+        return None
 
     # What they share ------------------------------------------------------------------------------
 
@@ -280,14 +275,13 @@ class WakeCalls:
             pass
         return id
 
-    def _cannot_change(self, name: str, now: Moment, answer: Answer) -> bool:
-        """A server that stands by changes nothing: answer with an error and say so."""
+    def _standing_by(self, name: str, now: Moment) -> ToolResult | None:
+        """A server that stands by changes nothing: the error that says so."""
         held_by = self._wing.held_by
         if held_by is None:
-            return False
+            return None
         text = f"{name} changed nothing: {texts.standby(held_by)}. Try again later."
-        answer(self._error(name, text, (text,), now))
-        return True
+        return self._error(name, text, (text,), now)
 
     def _cannot_fire(self) -> tuple[str, ...]:
         wing = self._wing
@@ -311,47 +305,6 @@ class WakeCalls:
             said.append(f"Note: {texts.standby(self._wing.held_by)}.")
         return tuple(said)
 
-    def _status_line(self, now: Moment) -> str:
-        wing = self._wing
-        return texts.status_line(
-            wing.settings,
-            silent_refused=wing.silent_refused,
-            next_in_ms=self._next_in(now),
-            reminders=len(wing.reminders),
-            blocked=wing.blocked() or wing.refusal,
-        )
-
-    def _status_members(self, now: Moment) -> dict[str, Any]:
-        wing = self._wing
-        next_in = self._next_in(now)
-        blocked = wing.blocked() or wing.refusal
-        return {
-            "state": "paused" if wing.settings.paused else "active",
-            "delivery_mode": wing.settings.delivery_mode,
-            "interval_seconds": wing.settings.interval_seconds,
-            "next_at": UNSET if next_in is None else local_time(wing.schedule.slot, wing.zone),
-            "seconds_to_next": UNSET if next_in is None else next_in / 1000,
-            "reminders": len(wing.reminders),
-            "deliverable": blocked is None,
-            "blocked_because": UNSET if blocked is None else blocked,
-            "message": wing.settings.message,
-        }
-
-    def _unanswered(self, now: Moment) -> tuple[str, ...]:
-        wing = self._wing
-        since = wing.out_since
-        out = wing.schedule.state is schedule.Tick.OUT
-        if not out or since is None or now.wall - since < ANSWER_WITHIN_MS:
-            return ()
-        return (texts.unanswered(since, wing.zone),)
-
-    def _next_in(self, now: Moment) -> int | None:
-        """Milliseconds to the next wake; ``None`` while none is coming."""
-        wing = self._wing
-        if wing.schedule.state is schedule.Tick.PAUSED or wing.blocked() or wing.refusal:
-            return None
-        return max(0, wing.schedule.slot - now.wall)
-
     def _view(self, row: Reminder, now: Moment) -> tools.ReminderView:
         wing = self._wing
         state = wing.reminders.state(row.id)
@@ -372,10 +325,10 @@ class WakeCalls:
         """An error result with structured content that fits the tool's schema."""
         structured: msgspec.Struct
         if name == "heartbeat_status":
-            structured = tools.StatusResult(**self._status_members(now), problems=problems)
+            structured = self._status_of.values(tools.StatusResult, now, problems=problems)
         elif name == "heartbeat_configure":
-            structured = tools.ConfigureResult(
-                **self._status_members(now), saved=False, problems=problems
+            structured = self._status_of.values(
+                tools.ConfigureResult, now, saved=False, problems=problems
             )
         elif name == "heartbeat_trigger":
             structured = tools.TriggerResult(sent=False, reason=problems[0], problems=problems)

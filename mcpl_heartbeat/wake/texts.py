@@ -28,30 +28,20 @@ FIRED = (
 )
 
 
-def status_line(
-    config: Config,
-    *,
-    silent_refused: bool,
-    next_in_ms: int | None,
-    reminders: int,
-    blocked: str | None,
-) -> str:
-    """The first line of ``heartbeat_status``."""
+def status_head(config: Config, *, silent_refused: bool) -> str:
+    """How the first line of ``heartbeat_status`` begins."""
     mode: str = config.delivery_mode
     if mode == "silent" and silent_refused:
         mode = f"silent ({SILENT_REFUSED})"
     interval = interval_ms(config)
-    parts = [
-        f"Heartbeat {'PAUSED' if config.paused else 'ACTIVE'}",
-        f"mode={mode}",
-        f"interval={seconds(interval)}s ({interval / 3_600_000:.2f}h)",
-    ]
-    if next_in_ms is not None:
-        parts.append(f"next in ~{about(next_in_ms)}s")
-    parts.append(f"reminders={reminders}")
-    parts.append("delivery=ok" if blocked is None else f"delivery=BLOCKED ({blocked})")
-    parts.append(f"message={quoted(config.message, SHOWN_MESSAGE)}")
-    return " | ".join(parts)
+    state = "PAUSED" if config.paused else "ACTIVE"
+    hours = f"{interval / 3_600_000:.2f}h"
+    return f"Heartbeat {state} | mode={mode} | interval={seconds(interval)}s ({hours})"
+
+
+def status_tail(config: Config) -> str:
+    """How it ends."""
+    return f" | message={quoted(config.message, SHOWN_MESSAGE)}"
 
 
 def interval_ms(config: Config) -> int:
