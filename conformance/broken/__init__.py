@@ -1,0 +1,1 @@
+"""Servers broken on purpose; see ``conformance/FORMAT.md``, *Broken servers*."""

@@ -1,0 +1,83 @@
+"""Broken servers: our own with one thing patched, to show that the transcripts notice.
+
+What a mutant looks like is in ``FORMAT.md``, *Broken servers*; they live in ``conformance/broken``.
+"""
+
+import contextlib
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+
+class Patch:
+    """``patch(owner, name, value)`` is ``setattr`` that ``undo`` takes back."""
+
+    def __init__(self) -> None:
+        self._before: list[tuple[Any, str, Any]] = []
+
+    def __call__(self, owner: Any, name: str, value: Any) -> None:
+        """Replace what ``owner`` calls ``name``; it must be there already.
+
+        In a class, a plain function becomes a method, as in any class.
+        """
+        # From the class itself, so that a static or class method is put back as one.
+        held = vars(owner)[name] if name in vars(owner) else getattr(owner, name)
+        self._before.append((owner, name, held))
+        setattr(owner, name, value)
+
+    def undo(self) -> None:
+        """Put everything back, the latest first."""
+        while self._before:
+            owner, name, value = self._before.pop()
+            setattr(owner, name, value)
+
+
+class Mutant(msgspec.Struct, frozen=True):
+    """One broken server: its name, what is wrong with it, and the transcripts that must fail."""
+
+    name: str
+    sentence: str
+    caught_by: tuple[str, ...]
+    apply: Callable[[Patch], None]
+
+
+_mutants: dict[str, Mutant] = {}
+
+
+def mutant(
+    sentence: str, *, caught_by: str | tuple[str, ...]
+) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
+    """Register the decorated function as a mutant under its own name, hyphens for underscores."""
+
+    def register(apply: Callable[[Patch], None]) -> Callable[[Patch], None]:
+        name = getattr(apply, "__name__", "").replace("_", "-")
+        if name in _mutants:
+            raise ValueError(f"two mutants are called {name}")
+        caught = (caught_by,) if isinstance(caught_by, str) else caught_by
+        _mutants[name] = Mutant(name, sentence, caught, apply)
+        return apply
+
+    return register
+
+
+def load() -> dict[str, Mutant]:
+    """Return every mutant in ``conformance.broken``, sorted by name."""
+    package = importlib.import_module("conformance.broken")
+    for module in pkgutil.iter_modules(package.__path__):
+        if module.name != "__main__":
+            importlib.import_module(f"conformance.broken.{module.name}")
+    return dict(sorted(_mutants.items()))
+
+
+@contextlib.contextmanager
+def applied(mutant: Mutant) -> Iterator[None]:
+    """Break the package inside ``with``."""
+    patch = Patch()
+    try:
+        mutant.apply(patch)
+        yield
+    finally:
+        patch.undo()
