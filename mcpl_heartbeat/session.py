@@ -49,8 +49,9 @@ from mcpl_heartbeat.policy.grant import Policy
 from mcpl_heartbeat.policy.manifest import HEARTBEAT, manifest, wants_array
 from mcpl_heartbeat.times import Zone
 from mcpl_heartbeat.wake.calls import WakeCalls
+from mcpl_heartbeat.wake.pushes import Sent
 from mcpl_heartbeat.wake.tools import TOOLS
-from mcpl_heartbeat.wake.wing import Sent, WakeWing
+from mcpl_heartbeat.wake.wing import WakeWing
 
 POLICY_WITHIN_MS = 5_000
 """How long (ms) after ``initialize`` the log waits for the host's policy before it warns (seed)."""

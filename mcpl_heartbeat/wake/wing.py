@@ -7,7 +7,6 @@ that are due and says when to come back. A due wake takes the same road whether 
 the clock, a policy, a restart or a clock step (design: "A due reminder").
 """
 
-from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -22,7 +21,6 @@ from mcpl_heartbeat.actions import (
     Moment,
     NotSaved,
     Opening,
-    Push,
     Saved,
     SaveOutcome,
 )
@@ -34,12 +32,10 @@ from mcpl_heartbeat.wake import reminders as book
 from mcpl_heartbeat.wake.clock_steps import ClockSteps
 from mcpl_heartbeat.wake.files import Config, Reminder, merge_config, merge_reminders
 from mcpl_heartbeat.wake.ledger import Ledger
+from mcpl_heartbeat.wake.pushes import Coalescing, Pushes, Sent, SentReminder, SentTick
 
 BURST = 200
 """How many reminders leave in one pass, so that calls are answered between passes."""
-REMEMBERED_REQUESTS = 4
-"""How many unanswered pushes of one reminder are kept apart, so that a late answer still counts."""
-REMEMBERED_HEARTBEATS = 100
 
 
 class Denied(Protocol):
@@ -54,32 +50,11 @@ class Denied(Protocol):
         """Whether this host, as it is, never lets one through."""
 
 
-class Gate(Protocol):
+class Gate(Coalescing, Protocol):
     """What the wing needs to know of the negotiated policy."""
-
-    @property
-    def coalesces(self) -> bool:
-        """Whether the host replaces unread pushes of one key (RFC-006)."""
 
     def verdict(self, feature_set: str) -> Denied | None:
         """``None`` when a wake of this feature set may be pushed."""
-
-
-class SentTick(msgspec.Struct, frozen=True):
-    """A heartbeat that was pushed."""
-
-    occurrence: schedule.Occurrence
-    manual: bool
-    silent: bool
-
-
-class SentReminder(msgspec.Struct, frozen=True):
-    """A reminder that was pushed; ``request_id`` is not known yet when the subject is made."""
-
-    occurrence: book.Occurrence
-
-
-Sent = SentTick | SentReminder
 
 
 class WakeWing:
@@ -108,13 +83,11 @@ class WakeWing:
         self.refusal: str | None = None
         self.silent_refused = False
         self.out_since: int | None = None
-        self._outgoing = outgoing
+        self._pushes = Pushes(outgoing=outgoing, host=gate, zone=zone, emit=emit)
         self._steps = ClockSteps()
         self._known_config = self.settings
         self._warned_of_silence = False
         self._stranded_due = False
-        self._reminder_requests: dict[str, deque[str]] = {}
-        self._tick_requests: deque[str] = deque()
 
     # What may be pushed ---------------------------------------------------------------------------
 
@@ -252,24 +225,12 @@ class WakeWing:
         manual: bool = False,
         fallback: bool = False,
     ) -> None:
-        """Send a heartbeat, silently when the mode says so and this is no fallback."""
-        silent = self.settings.delivery_mode == "silent" and not fallback
-        event = delivery.heartbeat_event(
-            event_id=occurrence.event_id + ("m" if fallback else ""),
-            manual=manual,
-            silent=silent,
-            fallback=fallback,
-            message=self.settings.message,
-            coalesces=self.gate.coalesces,
-            zone=self.zone,
-            now=now.wall,
-        )
+        """Send a heartbeat as the settings say; ``fallback``: as a message whatever they say."""
         if not manual:
             self.out_since = now.wall
-        request_id = self._push(event, SentTick(occurrence, manual, silent))
-        self._tick_requests.append(request_id)
-        if len(self._tick_requests) > REMEMBERED_HEARTBEATS:
-            self._outgoing.forget(self._tick_requests.popleft())
+        self._pushes.heartbeat(
+            occurrence, self.settings, now.wall, manual=manual, fallback=fallback
+        )
 
     def _tick_answered(
         self, sent: SentTick, outcome: delivery.Taken | delivery.Refused, now: Moment
@@ -307,21 +268,10 @@ class WakeWing:
             self.log(Level.WARNING, texts.skipped(slot, self.out_since, self.zone))
         if blocked is None:
             for row in self.reminders.due(now.wall, BURST):
-                self._push_reminder(row, now)
+                request_id = self._pushes.reminder(row, now.wall)
+                self.reminders.sent(row, request_id, now.wall, now.monotonic)
 
     # Reminders ------------------------------------------------------------------------------------
-
-    def _push_reminder(self, row: Reminder, now: Moment) -> None:
-        event = delivery.reminder_event(
-            row, coalesces=self.gate.coalesces, zone=self.zone, now=now.wall
-        )
-        sent = SentReminder(book.Occurrence(row.id, row.fire_at))
-        request_id = self._push(event, sent)
-        self.reminders.sent(row, request_id, now.wall, now.monotonic)
-        requests = self._reminder_requests.setdefault(row.id, deque())
-        requests.append(request_id)
-        if len(requests) > REMEMBERED_REQUESTS:
-            self._outgoing.forget(requests.popleft())
 
     def _reminder_answered(
         self,
@@ -334,7 +284,7 @@ class WakeWing:
         occurrence = sent.occurrence
         if isinstance(outcome, delivery.Taken):
             if self.reminders.taken(occurrence, now.wall):
-                self._reminder_requests.pop(occurrence.id, None)
+                self._pushes.settled(occurrence.id)
                 self.reminders_ledger.change()
         elif self.reminders.refused(
             occurrence, request_id, outcome.reason, now.wall, now.monotonic
@@ -343,8 +293,7 @@ class WakeWing:
 
     def forget_reminder(self, id: str) -> None:
         """A reminder was cancelled: what the host still answers to its pushes is passed over."""
-        for request_id in self._reminder_requests.pop(id, ()):
-            self._outgoing.forget(request_id)
+        self._pushes.settled(id)
 
     # Time, files, words ---------------------------------------------------------------------------
 
@@ -421,8 +370,3 @@ class WakeWing:
         for trouble in troubles:
             if trouble is not None:
                 self.log(Level.WARNING, trouble.text)
-
-    def _push(self, event: dict[str, Any], sent: Sent) -> str:
-        request_id, line = self._outgoing.open("push/event", event, sent)
-        self.emit(Push(line, event["eventId"]))
-        return request_id
