@@ -56,6 +56,7 @@ class Host:
         self._wakes: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._log: collections.deque[str] = collections.deque(maxlen=5)
         self._writing = threading.Lock()
+        self._taken: dict[str, Any] | None = None
         self.granted: frozenset[str] = frozenset()
         try:
             # A session of its own: Ctrl-C is for the demo, which then closes the server's stdin.
@@ -158,7 +159,7 @@ class Host:
         if "pushEvents" not in self.granted:
             data = {"capability": "pushEvents"}
             return self._rpc.Error(CAPABILITY_DENIED, "Capability denied: pushEvents", data)
-        self._wakes.put(event)
+        self._taken = event
         return self._rpc.Success({"accepted": True})
 
     def _read_messages(self, stream: IO[bytes]) -> None:
@@ -180,9 +181,13 @@ class Host:
             self._screen.logged(f"not a message, but on stdout: {line[:200]}")
         elif "method" in message:
             self._screen.received(line, message)
+            self._taken = None
             answer = self._rpc.dispatch(line, methods={"push/event": self._push_event})
             if answer:
                 self._send(json.loads(answer), str(message["method"]))
+            if self._taken is not None:
+                # The agent wakes only now: what it does then must find the push answered.
+                self._wakes.put(self._taken)
         else:
             identity = message.get("id")
             method = self._waiting.get(identity, "") if isinstance(identity, int) else ""
