@@ -1,0 +1,52 @@
+"""Mermaid state diagrams, drawn from the tables that the code runs on."""
+
+import enum
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from mcpl_heartbeat.policy import grant
+from mcpl_heartbeat.wake import ledger, reminders, schedule
+
+Table = Mapping[Any, enum.Enum]
+"""(state, event) → state. The keys are as many types of enums as there are tables."""
+
+
+class Machine(msgspec.Struct, frozen=True):
+    """One state machine: its table, where it starts and where it ends."""
+
+    table: Table
+    start: enum.Enum
+    end: enum.Enum | None = None
+
+
+MACHINES = {
+    "policy": Machine(grant.TABLE, grant.START),
+    "tick": Machine(schedule.TRANSITIONS, schedule.Tick.ARMED),
+    "reminder": Machine(reminders.TRANSITIONS, reminders.Life.WAITING, reminders.Life.GONE),
+    "document": Machine(ledger.TRANSITIONS, ledger.Disk.OPENING),
+}
+"""The diagrams by the name of the block that holds them."""
+
+BETWEEN_EVENTS = "<br/>"
+
+
+def label(event: enum.Enum) -> str:
+    """Word an event for an arrow; Mermaid ends a label at a semicolon or another colon."""
+    return str(event.value).replace(";", ",").replace(":", ",")
+
+
+def diagram(machine: Machine) -> str:
+    """Draw every transition of the table; events with the same way share an arrow."""
+    arrows: dict[tuple[str, str], list[str]] = {}
+    for (state, event), after in machine.table.items():
+        arrows.setdefault((state.value, after.value), []).append(label(event))
+    lines = ["```mermaid", "stateDiagram-v2", f"    [*] --> {machine.start.value}"]
+    lines += [
+        f"    {state} --> {after}: {BETWEEN_EVENTS.join(events)}"
+        for (state, after), events in arrows.items()
+    ]
+    if machine.end is not None:
+        lines.append(f"    {machine.end.value} --> [*]")
+    return "\n".join([*lines, "```"])

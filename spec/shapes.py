@@ -1,0 +1,457 @@
+"""The JSON Schemas: of the code's own Structs, and of Structs here where the code has none.
+
+The server builds pushes, the manifest and ``initialize``'s result as plain data and reads what a
+host sends member by member, so that each fault can be named. Their shapes are written out here;
+``tests/spec`` holds them against what a session really says.
+"""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from mcpl_heartbeat.mcp.tools import Tool, schema
+from mcpl_heartbeat.policy.grant import Receipt
+from mcpl_heartbeat.wake import files
+from mcpl_heartbeat.wake.delivery import MAX_COALESCE_KEY_BYTES
+from mcpl_heartbeat.wake.tools import TOOLS
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+Yes = Annotated[bool, Meta(extra_json_schema={"const": True})]
+NotBlank = Annotated[str, Meta(pattern=r"\S")]
+Utc = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")]
+
+
+class _Sent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """What the server sends: no other members."""
+
+
+class _Read(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What the host sends: other members are passed over."""
+
+
+# --- push/event ----------------------------------------------------------------------------------
+
+
+class Text(_Sent, frozen=True):
+    """A content block."""
+
+    type: Literal["text"]
+    text: NotBlank
+
+
+class Visible(_Sent, frozen=True):
+    """A payload the agent reads."""
+
+    content: Annotated[list[Text], Meta(min_length=1, max_length=1)]
+
+
+class Nothing(_Sent, frozen=True):
+    """The payload of a silent wake."""
+
+    content: Annotated[list[Text], Meta(max_length=0)]
+
+
+class Coalesce(_Sent, frozen=True):
+    """What a newer push of this key replaces, as long as it is unread (MCPL RFC-006)."""
+
+    key: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=MAX_COALESCE_KEY_BYTES,
+            description=f"At most {MAX_COALESCE_KEY_BYTES} bytes of UTF-8.",
+        ),
+    ]
+
+
+class TickOrigin(_Sent, frozen=True):
+    """Whence a heartbeat in message mode comes."""
+
+    source: Literal["heartbeat"]
+    reason: Literal["schedule", "manual"]
+    silent_fallback: Yes | UnsetType = UNSET
+
+
+class SilentOrigin(_Sent, frozen=True):
+    """Whence a silent heartbeat comes."""
+
+    source: Literal["heartbeat"]
+    reason: Literal["schedule", "manual"]
+    silent: Yes
+
+
+class ReminderOrigin(_Sent, frozen=True):
+    """Whence a reminder comes."""
+
+    source: Literal["reminder"]
+    reminder_id: NotBlank
+    recurring: bool
+
+
+TickId = Annotated[
+    str, Meta(pattern=r"^heartbeat_[0-9]+_.+$", description="heartbeat_<due, ms>_<random>")
+]
+
+
+class Tick(_Sent, frozen=True):
+    """The params of a heartbeat that is read."""
+
+    feature_set: Literal["heartbeat"]
+    event_id: TickId
+    timestamp: Utc
+    origin: TickOrigin
+    payload: Visible
+    tags: Annotated[list[Literal["heartbeat:tick"]], Meta(min_length=1, max_length=1)]
+    coalesce: Coalesce | UnsetType = UNSET
+
+
+class SilentTick(_Sent, frozen=True):
+    """The params of a silent heartbeat."""
+
+    feature_set: Literal["heartbeat"]
+    event_id: TickId
+    timestamp: Utc
+    origin: SilentOrigin
+    payload: Nothing
+
+
+class ReminderPush(_Sent, frozen=True):
+    """The params of a due reminder."""
+
+    feature_set: Literal["heartbeat"]
+    event_id: Annotated[
+        str, Meta(pattern=r"^reminder_.+_[0-9]+$", description="reminder_<id>_<due, ms>")
+    ]
+    timestamp: Utc
+    origin: ReminderOrigin
+    payload: Visible
+    tags: Annotated[list[Literal["heartbeat:reminder"]], Meta(min_length=1, max_length=1)]
+    coalesce: Coalesce | UnsetType = UNSET
+
+
+class PushResult(_Read, frozen=True):
+    """A host's answer."""
+
+    accepted: bool
+    reason: str | UnsetType | None = UNSET
+    inference_id: str | UnsetType = UNSET
+
+
+# --- initialize, the manifest, featureSets/update ------------------------------------------------
+
+
+class Info(_Read, frozen=True):
+    """Who speaks."""
+
+    name: str
+    version: str
+    title: str | UnsetType = UNSET
+
+
+class Coalescing(_Read, frozen=True):
+    """A host's event coalescing, method by method."""
+
+    push_events: bool | UnsetType = UNSET
+
+
+class HostMcpl(_Read, frozen=True):
+    """A host's ``experimental.mcpl``."""
+
+    version: str | UnsetType = UNSET
+    event_coalescing: bool | Coalescing | UnsetType = UNSET
+
+
+class HostExperimental(_Read, frozen=True):
+    """A client's experimental capabilities."""
+
+    mcpl: Annotated[
+        HostMcpl | UnsetType, Meta(description="Its presence, as an object, asks for MCPL.")
+    ] = UNSET
+
+
+class HostCapabilities(_Read, frozen=True):
+    """A client's capabilities."""
+
+    experimental: HostExperimental | UnsetType = UNSET
+
+
+class Initialize(_Read, frozen=True):
+    """The params of ``initialize``."""
+
+    protocol_version: str
+    capabilities: HostCapabilities | UnsetType = UNSET
+    client_info: Info | UnsetType = UNSET
+
+
+class Declaration(_Sent, frozen=True):
+    """A feature set under its name."""
+
+    description: str
+    uses: list[str]
+
+
+class NamedDeclaration(Declaration, frozen=True):
+    """A feature set as an entry of an array."""
+
+    name: Literal["heartbeat"]
+
+
+class FeatureSets(_Sent, frozen=True):
+    """The feature sets by name."""
+
+    heartbeat: Declaration
+
+
+class Manifest(_Sent, frozen=True):
+    """The manifest."""
+
+    version: Literal["0.5"]
+    push_events: Yes
+    feature_sets: FeatureSets | list[NamedDeclaration]
+    revision: Annotated[str, Meta(pattern=r"^sha256:[A-Za-z0-9_-]{43}$")]
+
+
+class Experimental(_Sent, frozen=True):
+    """The server's experimental capabilities."""
+
+    mcpl: Manifest
+
+
+class ToolsCapability(_Sent, frozen=True):
+    """Nothing more than that there are tools."""
+
+
+class Capabilities(_Sent, frozen=True):
+    """The server's capabilities."""
+
+    tools: ToolsCapability
+    experimental: Experimental | UnsetType = UNSET
+
+
+class Initialized(_Sent, frozen=True):
+    """The result of ``initialize``."""
+
+    protocol_version: Literal["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
+    capabilities: Capabilities
+    server_info: Info
+    instructions: str | UnsetType = UNSET
+
+
+class Update(_Read, frozen=True):
+    """The params of ``featureSets/update``."""
+
+    effective_capabilities: list[str] | UnsetType = UNSET
+    denied_capabilities: list[str] | UnsetType = UNSET
+    enabled: list[str] | UnsetType = UNSET
+    disabled: list[str] | UnsetType = UNSET
+
+
+# --- tools, cancellation -------------------------------------------------------------------------
+
+
+class CallParams(_Read, frozen=True):
+    """The params of ``tools/call``."""
+
+    name: str
+    arguments: dict[str, Any] | UnsetType | None = UNSET
+
+
+class CallResult(_Sent, frozen=True):
+    """The result of ``tools/call``."""
+
+    content: Annotated[list[Text], Meta(min_length=1, max_length=1)]
+    structured_content: dict[str, Any] | UnsetType = UNSET
+    is_error: Yes | UnsetType = UNSET
+
+
+class Annotations(_Sent, frozen=True):
+    """Hints for a client."""
+
+    title: str
+    read_only_hint: bool
+    destructive_hint: bool
+    idempotent_hint: bool
+    open_world_hint: bool
+
+
+class ToolMeta(_Sent, frozen=True, kw_only=True):
+    """MCPL's word on a tool (RFC-008)."""
+
+    classes: Annotated[list[str], Meta(min_length=1)] = msgspec.field(name="mcpl/class")
+
+
+class ListedTool(_Sent, frozen=True, kw_only=True):
+    """A tool as it is listed."""
+
+    name: str
+    title: str | UnsetType = UNSET
+    description: NotBlank
+    input_schema: dict[str, Any]
+    output_schema: dict[str, Any] | UnsetType = UNSET
+    annotations: Annotations
+    meta: ToolMeta = msgspec.field(name="_meta")
+
+
+class ListedTools(_Sent, frozen=True):
+    """The result of ``tools/list``."""
+
+    tools: list[ListedTool]
+
+
+class Cancelled(_Read, frozen=True):
+    """The params of ``notifications/cancelled``."""
+
+    request_id: str | int | float
+    reason: str | UnsetType = UNSET
+
+
+class Error(_Sent, frozen=True):
+    """Why a request was not carried out; the code's Refusal, whose ``data`` no schema can name."""
+
+    code: Annotated[int, Meta(extra_json_schema={"enum": [-32700, -32600, -32601, -32602, -32603]})]
+    message: NotBlank
+    data: Any | UnsetType = UNSET
+
+
+# --- The catalogue -------------------------------------------------------------------------------
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """What one schema describes."""
+
+    title: str
+    description: str
+    body: dict[str, Any]
+
+
+def _of(struct: type[msgspec.Struct], title: str, description: str) -> Shape:
+    return Shape(title, description, schema(struct))
+
+
+def _receipt() -> Shape:
+    # The code's Struct knows these two only as strings.
+    body = schema(Receipt)
+    properties = body["properties"]
+    unavailable = properties["unavailableFeatures"]
+    entry = unavailable["items"]
+    effect = {**entry["properties"]["effect"], "const": "disabled"}
+    properties = {
+        **properties,
+        "accepted": {"type": "boolean", "const": True},
+        "mode": {"type": "string", "enum": ["full", "degraded"]},
+        "unavailableFeatures": {
+            **unavailable,
+            "items": {
+                **entry,
+                "properties": {**entry["properties"], "effect": effect},
+                "required": [*entry["required"], "effect"],
+            },
+        },
+    }
+    return Shape(
+        "Result of featureSets/update",
+        "The degradation receipt (MCPL §6.7).",
+        {**body, "properties": properties, "required": list(properties)},
+    )
+
+
+def _written(struct: type[msgspec.Struct], required: list[str]) -> dict[str, Any]:
+    """The schema of a file's Struct; members of other programs, kept under "", may stand in it."""
+    body = schema(struct)
+    properties = {name: value for name, value in body["properties"].items() if name}
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def _config() -> Shape:
+    body = _written(files.Config, ["intervalSeconds", "paused", "message"])
+    bounds = {"type": "number", "minimum": files.MIN_INTERVAL_SECONDS, "maximum": files.LONGEST}
+    time = {"anyOf": [{"type": "integer", "minimum": 0, "maximum": files.LATEST}, {"type": "null"}]}
+    words = {"type": "string", "pattern": r"\S"}
+    body["properties"] |= {
+        "intervalSeconds": bounds,
+        "message": words,
+        "nextAt": time,
+        "nextEventId": {"anyOf": [words, {"type": "null"}]},
+    }
+    return Shape("The config file", "What a server writes; files.md says what it reads.", body)
+
+
+def _reminders() -> Shape:
+    row = _written(files.Reminder, ["id", "message", "createdAt", "fireAt", "everySeconds"])
+    row["properties"]["id"] = {"type": "string", "pattern": r"\S"}
+    return Shape(
+        "The reminders file",
+        "What a server writes; files.md says what it reads. Ids are unique.",
+        {"type": "array", "items": row},
+    )
+
+
+def _of_tool(tool: Tool) -> dict[str, Shape]:
+    return {
+        f"tools/{tool.name}.arguments": Shape(tool.title, tool.description, schema(tool.arguments)),
+        f"tools/{tool.name}.result": Shape(
+            f"{tool.title}: structuredContent",
+            "Fits error results too; those have `problems`.",
+            schema(tool.result),
+        ),
+    }
+
+
+def shapes() -> dict[str, Shape]:
+    """Every schema by its path under ``spec/schemas``, without ``.json``."""
+    messages = {
+        "initialize.params": _of(
+            Initialize,
+            "Params of initialize",
+            "Only protocolVersion is required of a client; whatever else is odd is passed over.",
+        ),
+        "initialize.result": _of(Initialized, "Result of initialize", "What the server declares."),
+        "manifest": _of(
+            Manifest, "Result of mcpl/manifest", "Also `experimental.mcpl` of initialize's result."
+        ),
+        "feature-sets-update.params": _of(
+            Update, "Params of featureSets/update", "The policy (MCPL §5.3)."
+        ),
+        "feature-sets-update.result": _receipt(),
+        "push-event.tick.params": _of(
+            Tick, "Params of push/event: a heartbeat in message mode", "See wake.md."
+        ),
+        "push-event.silent.params": _of(
+            SilentTick, "Params of push/event: a silent heartbeat", "See wake.md."
+        ),
+        "push-event.reminder.params": _of(
+            ReminderPush, "Params of push/event: a reminder", "See wake.md."
+        ),
+        "push-event.result": _of(
+            PushResult, "Result of push/event", "What a host answers when it answers no error."
+        ),
+        "tools-list.result": _of(
+            ListedTools,
+            "Result of tools/list",
+            "title and outputSchema stand in it from MCP 2025-06-18 on.",
+        ),
+        "tools-call.params": _of(CallParams, "Params of tools/call", "See errors.md."),
+        "tools-call.result": _of(
+            CallResult,
+            "Result of tools/call",
+            "structuredContent stands in it from MCP 2025-06-18 on.",
+        ),
+        "cancelled.params": _of(Cancelled, "Params of notifications/cancelled", "See errors.md."),
+        "error": _of(Error, "The error member of a reply", "See errors.md for the codes."),
+    }
+    catalogue = {f"messages/{name}": shape for name, shape in messages.items()}
+    for tool in TOOLS:
+        catalogue |= _of_tool(tool)
+    return catalogue | {"files/config": _config(), "files/reminders": _reminders()}
+
+
+def document(shape: Shape) -> dict[str, Any]:
+    """Make the schema as it is committed."""
+    return {
+        "$schema": DIALECT,
+        "title": shape.title,
+        "description": shape.description,
+        **shape.body,
+    }

@@ -1,0 +1,75 @@
+"""The tables of the pages that are drawn from the code and from the requirements."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from mcpl_heartbeat.mcp.tools import Tool, schema
+from mcpl_heartbeat.wake.tools import TOOLS
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def tools() -> str:
+    """List the tools with what clients are told of them."""
+    hints = ("read_only", "idempotent", "destructive")
+    return _table(
+        ("tool", "title", "readOnlyHint", "idempotentHint", "destructiveHint"),
+        (
+            (f"`{tool.name}`", tool.title, *(_word(getattr(tool, hint)) for hint in hints))
+            for tool in TOOLS
+        ),
+    )
+
+
+def arguments() -> str:
+    """List every argument of every tool with the bounds of its own."""
+    return _table(
+        ("tool", "argument", "type", "bounds", "required"),
+        (row for tool in TOOLS for row in _arguments_of(tool)),
+    )
+
+
+def _arguments_of(tool: Tool) -> Iterable[Sequence[str]]:
+    described = schema(tool.arguments)
+    required = described.get("required", ())
+    for name, rule in described["properties"].items():
+        yield f"`{tool.name}`", f"`{name}`", rule["type"], _bounds(rule), _word(name in required)
+
+
+def _bounds(rule: dict[str, Any]) -> str:
+    if "enum" in rule:
+        return " or ".join(f'`"{choice}"`' for choice in rule["enum"])
+    if "maximum" in rule:
+        return f"{rule['minimum']:,} to {rule['maximum']:,}"
+    if "maxLength" in rule:
+        return f"at most {rule['maxLength']} characters"
+    return ""
+
+
+def _word(yes: bool) -> str:
+    return "yes" if yes else "no"
+
+
+def sources(names: Iterable[str], rows: dict[str, dict[str, Any]]) -> str:
+    """List where the rules of a page come from: a line for each source, with its rules."""
+    by_source: dict[str, list[str]] = defaultdict(list)
+    for name in sorted(names, key=_in_order):
+        by_source[_source(name, rows.get(name, {}))].append(name)
+    return _table(
+        ("source", "rules"),
+        ((source, ", ".join(f"`{n}`" for n in ids)) for source, ids in sorted(by_source.items())),
+    )
+
+
+def _source(name: str, row: dict[str, Any]) -> str:
+    # Their ids hold the numbers of the entries, so one line does for all.
+    numbered = {"field": "field reports", "host": "host list"}
+    return numbered.get(name.partition(".")[0]) or str(row.get("source", "unknown"))
+
+
+def _in_order(name: str) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in name.split(".")]
