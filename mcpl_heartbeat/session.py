@@ -284,6 +284,8 @@ class Session:
         if isinstance(asked, Refusal):
             return asked
         host = asked.experimental.get("mcpl")
+        if host is True:
+            host = {}
         self._version = asked.protocol_version
         self._client_name = asked.client_name
         self._speaks_mcpl = isinstance(host, dict)
@@ -325,7 +327,8 @@ class Session:
         call = tools.read_call(request.params, TOOLS)
         if isinstance(call, Refusal):
             return call
-        checked = arguments.check(call.tool, call.arguments, TOOLS)
+        rules = self._calls.rules_at(call.tool, now)
+        checked = arguments.check(call.tool, call.arguments, TOOLS, rules)
         if isinstance(checked, Refusal):
             return checked
         later = _Later(self, request.id, slot)

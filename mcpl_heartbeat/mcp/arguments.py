@@ -19,7 +19,7 @@ from msgspec import UNSET
 from mcpl_heartbeat.jsonrpc.messages import Refusal
 from mcpl_heartbeat.mcp.reading import Members, kind_of, read_members, repaired
 from mcpl_heartbeat.mcp.slips import Slip, find_slip
-from mcpl_heartbeat.mcp.tools import Problem, Tool, schema, shown
+from mcpl_heartbeat.mcp.tools import Problem, Rules, Tool, schema, shown
 
 MAX_UNKNOWN_NAMES = 100
 """With more unknown names than this, none is weighed: the call is no slip but a mistake."""
@@ -47,11 +47,17 @@ class Refused(msgspec.Struct, frozen=True):
 Outcome = Accepted | Refused | Refusal
 
 
-def check(tool: Tool, raw: msgspec.Raw | None, tools: Sequence[Tool]) -> Outcome:
+def check(
+    tool: Tool,
+    raw: msgspec.Raw | None,
+    tools: Sequence[Tool],
+    at_present: Rules | None = None,
+) -> Outcome:
     """Weigh the arguments of a call of ``tool``; never raises, whatever was sent.
 
     Absent, null and ``{}`` are the same. ``Refusal`` (-32602) for what is no object. ``tools`` are
-    all tools of the server, whose names slips may be meant for.
+    all tools of the server, whose names slips may be meant for. ``at_present`` are rules that hold
+    only now, such as that a moment must lie ahead.
     """
     if raw is None or raw == _EMPTY:
         return _without_arguments(tool)
@@ -60,7 +66,7 @@ def check(tool: Tool, raw: msgspec.Raw | None, tools: Sequence[Tool]) -> Outcome
         return members
     if not members:
         return _without_arguments(tool)
-    return _weigh(tool, members, tools)
+    return _weigh(tool, members, tools, at_present)
 
 
 _EMPTY = msgspec.Raw(b"{}")
@@ -68,10 +74,12 @@ _EMPTY = msgspec.Raw(b"{}")
 
 @functools.cache
 def _without_arguments(tool: Tool) -> Accepted | Refused:
-    return _conclude(tool, {}, frozenset(), [], ())
+    return _conclude(tool, {}, frozenset(), [], (), None)
 
 
-def _weigh(tool: Tool, members: Members, tools: Sequence[Tool]) -> Accepted | Refused:
+def _weigh(
+    tool: Tool, members: Members, tools: Sequence[Tool], at_present: Rules | None
+) -> Accepted | Refused:
     properties = _properties(tool)
     sent: dict[str, list[Any]] = {}
     for name, value in members:
@@ -106,7 +114,7 @@ def _weigh(tool: Tool, members: Members, tools: Sequence[Tool]) -> Accepted | Re
     if ignored and len(ignored) == len(sent) and properties:
         problems += [Problem(shown(name), f"{tool.name} does not take this") for name in ignored]
         ignored = ()
-    return _conclude(tool, good, frozenset(bad), problems, ignored)
+    return _conclude(tool, good, frozenset(bad), problems, ignored, at_present)
 
 
 def _slips(
@@ -117,12 +125,13 @@ def _slips(
     return {name: find_slip(name, sent, own, others) for name in unknown}
 
 
-def _conclude(
+def _conclude(  # noqa: PLR0913, PLR0917 - what a call came to, in the order it is found
     tool: Tool,
     good: dict[str, Any],
     bad: frozenset[str],
     problems: list[Problem],
     ignored: tuple[str, ...],
+    at_present: Rules | None,
 ) -> Accepted | Refused:
     """Add what is missing and what the tool's own rules say, and build the Struct."""
     attributes = _attributes(tool)
@@ -133,8 +142,9 @@ def _conclude(
             if name not in bad:
                 problems = [*problems, Problem(name, "is required and was not sent")]
     arguments = tool.arguments(**values)
-    if tool.rules is not None:
-        problems = [*problems, *tool.rules(arguments, bad)]
+    for rules in (tool.rules, at_present):
+        if rules is not None:
+            problems = [*problems, *rules(arguments, bad)]
     return Refused(tuple(problems), ignored) if problems else Accepted(arguments, ignored)
 
 

@@ -71,7 +71,7 @@ class ConfigureArguments(msgspec.Struct, frozen=True, kw_only=True, rename="came
         Meta(
             description="Seconds between heartbeats, 0 or more; may have a fraction. Adds up with "
             "intervalMinutes and intervalHours to the whole interval, which must be at least 60 "
-            "seconds and at most 8,000 years."
+            "seconds and at most 8,000 years, and end before the year 10000."
         ),
     ] = UNSET
     interval_minutes: Annotated[
@@ -135,7 +135,7 @@ class AddArguments(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         Meta(
             description="Delay from now in seconds, 0 or more; may have a fraction. Adds up with "
             "inMinutes and inHours to the whole delay, which must be more than 0 and end before "
-            "the year 10000. Not together with atIso."
+            "the year 10000; 0.001 is the least. Not together with atIso."
         ),
     ] = UNSET
     in_minutes: Annotated[
@@ -155,10 +155,11 @@ class AddArguments(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     at_iso: Annotated[
         Moment | UnsetType,
         Meta(
-            description="The moment it first comes, as an ISO 8601 date and time such as "
-            "2030-01-31T09:00:00-08:00; without an offset it is read in your own time zone. Must "
-            "lie ahead and before the year 10000; at most 64 characters. Not together with "
-            "inSeconds, inMinutes or inHours.",
+            description="The moment it first comes, in the form 2030-01-31T09:00:00 (seconds may be left "
+            "out or have a fraction), then Z, an offset such as -08:00, or nothing for your own time "
+            "zone. No other ISO 8601 form is taken: no date alone, week or hour 24. Must lie ahead "
+            "(up to a minute ago counts as now) and before the year 10000; at most 64 characters. "
+            "Not together with inSeconds, inMinutes or inHours.",
         ),
     ] = UNSET
     every_seconds: Annotated[
@@ -166,7 +167,8 @@ class AddArguments(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         Meta(
             description="Makes it recurring: seconds from one time to the next, 0 or more; may "
             "have a fraction. Adds up with everyMinutes and everyHours to the whole interval, "
-            "which must be at least 5 seconds and at most 8,000 years."
+            "which must be at least 5 seconds and at most 8,000 years, and end before the year "
+            "10000."
         ),
     ] = UNSET
     every_minutes: Annotated[
@@ -211,8 +213,9 @@ class ListArguments(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         Meta(
             ge=0,
             le=2**53 - 1,
-            description="How many of the soonest reminders to skip, a whole number of 0 or more; "
-            "0 when left out. For the next part of a long list, send the offset it names.",
+            description="How many of the soonest reminders to skip, a whole number of 0 or more "
+            "(at most 9007199254740991); 0 when left out. For the next part of a long list, send "
+            "the offset it names.",
         ),
     ] = 0
 
@@ -232,14 +235,14 @@ class CancelArguments(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
 # --- rules between arguments -------------------------------------------------------------------
 
 # Names on the wire, and the fields that hold their values.
-_INTERVAL = {
+INTERVAL = {
     "intervalSeconds": "interval_seconds",
     "intervalMinutes": "interval_minutes",
     "intervalHours": "interval_hours",
 }
-_DELAY = {"inSeconds": "in_seconds", "inMinutes": "in_minutes", "inHours": "in_hours"}
-_AT = {"atIso": "at_iso"}
-_EVERY = {
+DELAY = {"inSeconds": "in_seconds", "inMinutes": "in_minutes", "inHours": "in_hours"}
+AT = {"atIso": "at_iso"}
+EVERY = {
     "everySeconds": "every_seconds",
     "everyMinutes": "every_minutes",
     "everyHours": "every_hours",
@@ -248,8 +251,8 @@ _EVERY = {
 
 def configure_rules(arguments: ConfigureArguments, bad: frozenset[str]) -> Iterable[Problem]:
     """Check the whole interval and the message."""
-    if bad.isdisjoint(_INTERVAL) and (total := arguments._interval) is not None:
-        names = _sent(arguments, _INTERVAL)
+    if bad.isdisjoint(INTERVAL) and (total := arguments._interval) is not None:
+        names = sent_names(arguments, INTERVAL)
         yield from _length(names, total, MIN_INTERVAL_SECONDS * MICROSECONDS["seconds"])
     yield from _not_blank(arguments.message)
 
@@ -257,9 +260,9 @@ def configure_rules(arguments: ConfigureArguments, bad: frozenset[str]) -> Itera
 def add_rules(arguments: AddArguments, bad: frozenset[str]) -> Iterable[Problem]:
     """Check that it is said when, in one way; and the whole delay, the interval and the message."""
     yield from _not_blank(arguments.message)
-    delays = _sent(arguments, _DELAY, bad)
-    recurring = _sent(arguments, _EVERY, bad)
-    at = _sent(arguments, _AT, bad)
+    delays = sent_names(arguments, DELAY, bad)
+    recurring = sent_names(arguments, EVERY, bad)
+    at = sent_names(arguments, AT, bad)
     if not delays and not at and not recurring:
         yield Problem(
             "inSeconds, inMinutes, inHours or atIso",
@@ -270,15 +273,16 @@ def add_rules(arguments: AddArguments, bad: frozenset[str]) -> Iterable[Problem]
             " + ".join((*delays, *at)),
             "contradict each other; send either the delay or the moment, not both",
         )
-    if bad.isdisjoint(_DELAY) and (delay := arguments._delay) is not None:
+    if bad.isdisjoint(DELAY) and (delay := arguments._delay) is not None:
         yield from _delay_length(delays, delay)
-    if bad.isdisjoint(_EVERY) and (every := arguments._every) is not None:
+    if bad.isdisjoint(EVERY) and (every := arguments._every) is not None:
         yield from _length(recurring, every, MIN_EVERY_SECONDS * MICROSECONDS["seconds"])
 
 
-def _sent(
+def sent_names(
     arguments: msgspec.Struct, names: Mapping[str, str], bad: frozenset[str] = frozenset()
 ) -> tuple[str, ...]:
+    """Give those of ``names`` (wire to field) that the call sent, readable or not."""
     return tuple(
         name
         for name, attribute in names.items()

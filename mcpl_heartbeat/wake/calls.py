@@ -13,10 +13,10 @@ from msgspec import UNSET
 
 from mcpl_heartbeat.actions import Moment
 from mcpl_heartbeat.mcp.arguments import Accepted, ignored_text
-from mcpl_heartbeat.mcp.tools import Tool, ToolResult
-from mcpl_heartbeat.times import local_time, read_instant, shows
-from mcpl_heartbeat.wake import delivery, schedule, texts, tools
-from mcpl_heartbeat.wake.files import LATEST, Reminder
+from mcpl_heartbeat.mcp.tools import Rules, Tool, ToolResult
+from mcpl_heartbeat.times import local_time
+from mcpl_heartbeat.wake import delivery, due, schedule, texts, tools
+from mcpl_heartbeat.wake.files import Reminder
 from mcpl_heartbeat.wake.ledger import Ledger, Note
 from mcpl_heartbeat.wake.reminders import Held
 from mcpl_heartbeat.wake.status import Status
@@ -24,8 +24,6 @@ from mcpl_heartbeat.wake.wing import WakeWing
 
 Answer = Callable[[ToolResult], None]
 
-PAST_GRACE_MS = 60_000
-"""An ``atIso`` this far (ms) in the past still counts as now: calls take time to arrive."""
 SHOWN_LINE = 4_000
 """How much of one reminder's message a list shows (characters)."""
 
@@ -56,6 +54,15 @@ class WakeCalls:
         """The error result of a call of ``tool`` that changed nothing."""
         return self._error(tool.name, text, tuple(problems), now)
 
+    def rules_at(self, tool: Tool, now: Moment) -> Rules | None:
+        """The argument rules of ``tool`` that hold only now."""
+        zone = self._wing.zone
+        if tool.name == "reminder_add":
+            return lambda arguments, bad: due.add_rules(arguments, bad, now.wall, zone)
+        if tool.name == "heartbeat_configure":
+            return lambda arguments, bad: due.configure_rules(arguments, bad, now.wall, zone)
+        return None
+
     # heartbeat_* ----------------------------------------------------------------------------------
 
     def _status(
@@ -77,7 +84,7 @@ class WakeCalls:
         answer: Answer,
     ) -> ToolResult | None:
         wing = self._wing
-        standing_by = self._standing_by("heartbeat_configure", now)
+        standing_by = self._standing_by("heartbeat_configure", now, extra)
         if standing_by is not None:
             return standing_by
         settings = wing.settings
@@ -102,6 +109,9 @@ class WakeCalls:
         elif settings.paused or new_interval:
             wing.schedule.rearm(interval, now.wall)
         wing.note_config()
+        if arguments != tools.ConfigureArguments():
+            # Also where memory has it already: the file may not.
+            wing.config_ledger.change()
 
         def finish(note: Note) -> None:
             said = texts.unsaved("config", note)
@@ -120,8 +130,8 @@ class WakeCalls:
         blocked = wing.blocked()
         if blocked is not None:
             wing.log_suppressed(blocked)
-            text = texts.lines(texts.not_sent(blocked), extra)
-            return self._error("heartbeat_trigger", text, (blocked,), now)
+            said = texts.not_sent(blocked)
+            return self._error("heartbeat_trigger", said, (blocked,), now, extra)
         occurrence = schedule.Occurrence(now.wall, f"heartbeat_{now.wall}_{wing.random_id()}")
         wing.push_tick(occurrence, now, manual=True)
         notes = (texts.FIRED, *extra)
@@ -136,20 +146,21 @@ class WakeCalls:
         self, arguments: tools.AddArguments, extra: tuple[str, ...], now: Moment, answer: Answer
     ) -> ToolResult | None:
         wing = self._wing
-        standing_by = self._standing_by("reminder_add", now)
+        standing_by = self._standing_by("reminder_add", now, extra)
         if standing_by is not None:
             return standing_by
-        due = self._due(arguments, now)
-        if isinstance(due, str):
-            text = f"reminder_add was refused and changed nothing:\n- {due}"
-            return self._error("reminder_add", text, (due,), now)
-        fire_at, resolved = due
+        first = due.first_time(arguments, now.wall, wing.zone)
+        if not isinstance(first, due.FirstTime):
+            # Only a call that waited for the files to be read comes here: its time has passed.
+            text = f"{first.argument}: {first.text}" if first else "no time was given"
+            said = f"reminder_add was refused and changed nothing:\n- {text}"
+            return self._error("reminder_add", said, (text,), now, extra)
         every = arguments.every_ms
         row = Reminder(
             id=self._fresh_id(),
             message=arguments.message,
             created_at=now.wall,
-            fire_at=fire_at,
+            fire_at=first.at,
             every_seconds=None if every is None else _seconds(every),
             by_clock=arguments.at_iso is not UNSET,
         )
@@ -157,7 +168,7 @@ class WakeCalls:
         wing.reminders.add(row)
         self._reminders_changed()
         asides = (
-            *((resolved,) if resolved else ()),
+            *((first.note,) if first.note else ()),
             *((texts.twin_of(twins),) if twins else ()),
             *self._cannot_fire(),
         )
@@ -184,7 +195,7 @@ class WakeCalls:
     ) -> ToolResult | None:
         wing = self._wing
         total, offset = len(wing.reminders), min(arguments.offset, len(wing.reminders))
-        first = f"{total} reminder(s):" if total else "0 reminder(s)."
+        first = f"{total} reminder(s):"
         notes = [*self._cannot_fire(), *self._troubles(wing.reminders_ledger), *extra]
         room = texts.LIST_CHARACTERS - len(first) - sum(len(note) + 1 for note in notes) - 200
         shown: list[str] = []
@@ -219,48 +230,32 @@ class WakeCalls:
         self, arguments: tools.CancelArguments, extra: tuple[str, ...], now: Moment, answer: Answer
     ) -> ToolResult | None:
         wing = self._wing
-        standing_by = self._standing_by("reminder_cancel", now)
+        standing_by = self._standing_by("reminder_cancel", now, extra)
         if standing_by is not None:
             return standing_by
         row = wing.reminders.cancel(arguments.id)
         if row is None:
             text = texts.no_such_reminder(arguments.id, len(wing.reminders))
-            notes = (*self._troubles(wing.reminders_ledger), *extra)
-            return self._error("reminder_cancel", texts.lines(text, notes), (text,), now)
+            return self._error("reminder_cancel", text, (text,), now, extra)
         wing.forget_reminder(row.id)
         self._reminders_changed()
 
         def finish(note: Note) -> None:
             said = texts.unsaved("reminders", note)
+            if row.id in wing.reminders.rows:
+                text = texts.brought_back(row)
+                answer(self._error("reminder_cancel", text, (text,), now, (*said, *extra)))
+                return
             notes = (*said, *self._troubles(wing.reminders_ledger), *extra)
-            first = texts.cancelled(row)
             structured = tools.CancelResult(
                 id=row.id, cancelled=True, saved=note.saved, notes=notes
             )
-            answer(ToolResult(texts.lines(first, notes), structured))
+            answer(ToolResult(texts.lines(texts.cancelled(row), notes), structured))
 
         wing.reminders_ledger.when_saved(finish)
         return None
 
     # What they share ------------------------------------------------------------------------------
-
-    def _due(self, arguments: tools.AddArguments, now: Moment) -> tuple[int, str | None] | str:
-        """When it first fires (wall ms) and a note on how that was read, or what is wrong."""
-        zone = self._wing.zone
-        if arguments.at_iso is not UNSET:
-            instant = read_instant(arguments.at_iso, zone)
-            if isinstance(instant, str):
-                return f"atIso: {instant}"
-            if instant.wall_ms < now.wall - PAST_GRACE_MS:
-                return texts.is_past(instant.wall_ms, now.wall, zone)
-            return instant.wall_ms, instant.note
-        delay = arguments.delay_ms if arguments.delay_ms is not None else arguments.every_ms
-        assert delay is not None, "the argument rules let no reminder through without a time"
-        due = now.wall + delay
-        if due > LATEST or not shows(due, zone):
-            names = "the delay" if arguments.delay_ms is not None else "the interval"
-            return f"{names} is out of range: it ends after the year 9999; send a shorter one"
-        return due, None
 
     def _reminders_changed(self) -> None:
         """An add or a cancel: save it, and what is held may be tried once more (seed)."""
@@ -275,17 +270,17 @@ class WakeCalls:
             pass
         return id
 
-    def _standing_by(self, name: str, now: Moment) -> ToolResult | None:
+    def _standing_by(self, name: str, now: Moment, extra: tuple[str, ...]) -> ToolResult | None:
         """A server that stands by changes nothing: the error that says so."""
         held_by = self._wing.held_by
         if held_by is None:
             return None
-        text = f"{name} changed nothing: {texts.standby(held_by)}. Try again later."
-        return self._error(name, text, (text,), now)
+        text = f"{name} changed nothing."
+        return self._error(name, text, (texts.standby(held_by),), now, extra)
 
     def _cannot_fire(self) -> tuple[str, ...]:
         wing = self._wing
-        blocked = wing.blocked()
+        blocked = wing.blocked() or wing.refusal
         if blocked is None:
             return ()
         denied = wing.gate.verdict(delivery.FEATURE_SET)
@@ -321,27 +316,43 @@ class WakeCalls:
             held_because=UNSET if held is None else held.reason,
         )
 
-    def _error(self, name: str, text: str, problems: tuple[str, ...], now: Moment) -> ToolResult:
+    def _error(
+        self,
+        name: str,
+        text: str,
+        problems: tuple[str, ...],
+        now: Moment,
+        extra: tuple[str, ...] = (),
+    ) -> ToolResult:
         """An error result with structured content that fits the tool's schema."""
+        wing = self._wing
+        ledgers = [wing.reminders_ledger] if name.startswith("reminder_") else []
+        if name in ("heartbeat_status", "heartbeat_configure"):
+            ledgers = [wing.config_ledger, wing.reminders_ledger]
+        notes = (*self._troubles(*ledgers), *extra)
         structured: msgspec.Struct
         if name == "heartbeat_status":
-            structured = self._status_of.values(tools.StatusResult, now, problems=problems)
+            structured = self._status_of.values(tools.StatusResult, now, notes, problems=problems)
         elif name == "heartbeat_configure":
             structured = self._status_of.values(
-                tools.ConfigureResult, now, saved=False, problems=problems
+                tools.ConfigureResult, now, notes, saved=False, problems=problems
             )
         elif name == "heartbeat_trigger":
-            structured = tools.TriggerResult(sent=False, reason=problems[0], problems=problems)
+            structured = tools.TriggerResult(
+                sent=False, reason=problems[0], notes=notes, problems=problems
+            )
         elif name == "reminder_add":
-            structured = tools.AddResult(added=False, saved=False, problems=problems)
+            structured = tools.AddResult(added=False, saved=False, notes=notes, problems=problems)
         elif name == "reminder_list":
-            total = len(self._wing.reminders)
+            total = len(wing.reminders)
             structured = tools.ListResult(
-                total=total, offset=0, reminders=(), more=total, problems=problems
+                total=total, offset=0, reminders=(), more=total, notes=notes, problems=problems
             )
         else:
-            structured = tools.CancelResult(cancelled=False, saved=False, problems=problems)
-        return ToolResult(text, structured, is_error=True)
+            structured = tools.CancelResult(
+                cancelled=False, saved=False, notes=notes, problems=problems
+            )
+        return ToolResult(texts.lines(text, notes), structured, is_error=True)
 
 
 def _seconds(ms: int) -> int | float:

@@ -21,7 +21,8 @@ from itertools import chain, islice
 import msgspec
 from sortedcontainers import SortedList
 
-from mcpl_heartbeat.wake.files import Reminder
+from mcpl_heartbeat.wake.clock_steps import Step
+from mcpl_heartbeat.wake.files import LATEST, Reminder
 
 ANSWER_WITHIN_MS = 30_000
 """How long (ms) a reminder's push waits for its answer before it is held (seed)."""
@@ -102,7 +103,7 @@ def next_due(row: Reminder, now: int) -> int:
     """The first due time after ``now`` on a recurring reminder's grid (wall ms)."""
     every = every_ms(row)
     assert every is not None, "only a recurring reminder has a next due time"
-    return row.fire_at + (max(now - row.fire_at, 0) // every + 1) * every
+    return min(row.fire_at + (max(now - row.fire_at, 0) // every + 1) * every, LATEST)
 
 
 class ReminderBook:
@@ -114,6 +115,11 @@ class ReminderBook:
         self._states: dict[str, Out | Held] = {}
         self._answers_by: deque[tuple[int, str, str]] = deque()
         self._retries: SortedList[tuple[int, str]] = SortedList()
+        self._eager: set[str] = set()
+        self._ahead = 0
+        # How far ahead the clock was when a due time was reckoned by this process; a row that is
+        # not here came from the file.
+        self._reckoned_ahead: dict[str, int] = {}
         self.replace(tuple(rows))
 
     def __len__(self) -> int:
@@ -132,6 +138,12 @@ class ReminderBook:
             if (row := fresh.get(id)) and row.fire_at == self.rows[id].fire_at
         }
         self._retries = SortedList(entry for entry in self._retries if entry[1] in self._states)
+        self._reckoned_ahead = {
+            id: ahead
+            for id, ahead in self._reckoned_ahead.items()
+            if (row := fresh.get(id)) and row.fire_at == self.rows[id].fire_at
+        }
+        self._eager &= fresh.keys()
         self.rows = fresh
         self._waiting = SortedList(_key(row) for row in rows if row.id not in self._states)
 
@@ -139,6 +151,7 @@ class ReminderBook:
         """Add a reminder; it waits for its due time."""
         self.rows[row.id] = row
         self._waiting.add(_key(row))
+        self._reckoned_ahead[row.id] = self._ahead
 
     def cancel(self, id: str) -> Reminder | None:
         """Remove the reminder, final whatever the host answers; ``None`` when there is none."""
@@ -159,6 +172,11 @@ class ReminderBook:
                 break
             found.append(self.rows[id])
         return found
+
+    def due_again(self, limit: int) -> list[Reminder]:
+        """Up to ``limit`` of those that were held and are to be tried once more."""
+        again = sorted(_key(self.rows[id]) for id in self._eager)
+        return [self.rows[id] for _, _, id in again[:limit]]
 
     def next_waiting(self) -> int | None:
         """The due time (wall ms) of the soonest waiting reminder."""
@@ -189,6 +207,7 @@ class ReminderBook:
             self._waiting.remove(_key(row))
             self.rows[row.id] = advanced
             self._waiting.add(_key(advanced))
+            self._reckoned_ahead[row.id] = self._ahead
         return True
 
     def refused(
@@ -222,22 +241,36 @@ class ReminderBook:
         for id in [id for id, state in self._states.items() if isinstance(state, Held)]:
             self._move(self.rows[id], Event.RETRY)
 
-    def shift(self, by: int) -> bool:
-        """The wall clock was stepped: move the waiting lengths of time with it.
+    def shift(self, step: Step, now: int) -> bool:
+        """The wall clock was stepped, to ``now``: move the waiting lengths of time with it.
 
         Appointments (``by_clock``) stay where they are on the clock, and what has been sent keeps
-        its occurrence. True when a row changed.
+        its occurrence. A row from the file may have been reckoned by any clock: it moves only when
+        it was made at what is now a time to come. True when a row changed.
         """
+        self._ahead = step.ahead
         moved = [
             msgspec.structs.replace(row, fire_at=row.fire_at + by)
             for row in self.rows.values()
-            if not row.by_clock and row.id not in self._states and row.fire_at + by > 0
+            if not row.by_clock
+            and row.id not in self._states
+            and (by := self._shift_of(row, step, now))
+            and 0 <= row.fire_at + by <= LATEST
         ]
         for row in moved:
             self._waiting.remove(_key(self.rows[row.id]))
             self.rows[row.id] = row
             self._waiting.add(_key(row))
+            self._reckoned_ahead[row.id] = min(
+                self._reckoned_ahead.get(row.id, step.ahead), step.ahead
+            )
         return bool(moved)
+
+    def _shift_of(self, row: Reminder, step: Step, now: int) -> int:
+        reckoned_ahead = self._reckoned_ahead.get(row.id)
+        if reckoned_ahead is not None:
+            return step.shift(reckoned_ahead)
+        return step.by if step.by < 0 and row.created_at > now else 0
 
     def in_order(self, offset: int) -> Iterator[Reminder]:
         """The reminders from the ``offset``-th on, soonest due first."""
@@ -251,17 +284,12 @@ class ReminderBook:
 
     def twins(self, row: Reminder) -> list[str]:
         """Ids of pending reminders with the same message and the same schedule as ``row``."""
-        delay = row.fire_at - row.created_at
         return [
             other.id
             for other in self.rows.values()
             if other.message == row.message
             and other.every_seconds == row.every_seconds
-            and (
-                row.every_seconds is not None
-                or other.fire_at == row.fire_at
-                or (not row.by_clock and other.fire_at - other.created_at == delay)
-            )
+            and _same_times(row, other)
         ]
 
     def _hold(self, row: Reminder, event: Event, reason: str, wall: int, monotonic: int) -> bool:
@@ -283,6 +311,10 @@ class ReminderBook:
         elif isinstance(before, Held) and before.retry_at is not None:
             self._retries.remove((before.retry_at, row.id))
         self._states.pop(row.id, None)
+        if event is Event.RETRY:
+            self._eager.add(row.id)
+        else:
+            self._eager.discard(row.id)
         if state is not None:
             self._states[row.id] = state
             if isinstance(state, Held) and state.retry_at is not None:
@@ -291,8 +323,18 @@ class ReminderBook:
             self._waiting.add(_key(row))
         else:
             del self.rows[row.id]
+            self._reckoned_ahead.pop(row.id, None)
         return after
 
 
 def _key(row: Reminder) -> tuple[int, int, str]:
     return (row.fire_at, row.created_at, row.id)
+
+
+def _same_times(row: Reminder, other: Reminder) -> bool:
+    """Whether two reminders of one interval, or none, were set in the same words as to when."""
+    apart = row.fire_at - other.fire_at
+    every = every_ms(row)
+    if row.by_clock or other.by_clock:
+        return apart == 0 if every is None else apart % every == 0
+    return every is not None or apart in (0, row.created_at - other.created_at)

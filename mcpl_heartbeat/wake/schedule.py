@@ -23,6 +23,9 @@ from collections.abc import Callable
 
 import msgspec
 
+from mcpl_heartbeat.wake.clock_steps import Step
+from mcpl_heartbeat.wake.files import LATEST
+
 LOST_AFTER_MS = 3_600_000
 """How long (ms) an unanswered heartbeat keeps later ones back: what hosts remember eventIds for."""
 
@@ -98,6 +101,8 @@ class Schedule:
         self._random_id = random_id
         self._sent_monotonic = 0
         self._skipped = 0
+        self._ahead = 0
+        self._reckoned_ahead: int | None = 0
 
     def restore(
         self, interval_ms: int, paused: bool, saved: tuple[int | None, str | None], now: int
@@ -117,13 +122,15 @@ class Schedule:
             return
         self.slot = at
         self.occurrence = Occurrence(at, event_id or self._event_id(at))
+        self._reckoned_ahead = None
         self.state = Tick.ARMED
 
     def rearm(self, interval_ms: int, now: int) -> None:
         """Start a new grid: its first slot is one interval from ``now``."""
         self.interval_ms = interval_ms
         self._move(Event.REARM)
-        self._arm(now + interval_ms)
+        self._reckoned_ahead = self._ahead
+        self._arm(min(now + interval_ms, LATEST))
 
     def pause(self) -> None:
         """No heartbeat is coming until ``rearm``; one that is owed or held is dropped."""
@@ -136,7 +143,8 @@ class Schedule:
             return Verdict.NOTHING
         came = self.slot if now >= self.slot else None
         if came is not None:
-            self.slot = self._next_slot(now)
+            self.slot = min(self._next_slot(now), LATEST)
+            self._reckoned_ahead = self._ahead
         if self.state is Tick.OWED and deliverable:
             return self._send(Event.OPENED, monotonic)
         if came is None:
@@ -174,13 +182,27 @@ class Schedule:
         """A policy Request came into force: what is held may be sent again."""
         self._move(Event.POLICY)
 
-    def shift(self, by: int) -> None:
-        """The wall clock was stepped by ``by`` ms: move what lies ahead with it (law 6)."""
+    def shift(self, step: Step, now: int) -> None:
+        """The wall clock was stepped, to ``now``: move what lies ahead with it (law 6).
+
+        A slot taken up from the file may have been reckoned by any clock, so it stays where it is
+        on the wall, but never waits for more than an interval.
+        """
         if self.state is Tick.PAUSED:
             return
-        self.slot += by
-        if self.state is Tick.ARMED:
-            self._arm(self.slot)
+        slot = self.slot
+        if self._reckoned_ahead is None:
+            slot -= (
+                max(0, -(-(slot - now - self.interval_ms) // self.interval_ms)) * self.interval_ms
+            )
+        else:
+            slot += step.shift(self._reckoned_ahead)
+            self._reckoned_ahead = min(self._reckoned_ahead, step.ahead)
+        self._ahead = step.ahead
+        if slot != self.slot:
+            self.slot = slot
+            if self.state is Tick.ARMED:
+                self.occurrence = Occurrence(slot, self._event_id(slot))
 
     def _send(self, event: Event, monotonic: int) -> Verdict:
         self._move(event)

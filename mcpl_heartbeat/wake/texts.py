@@ -22,6 +22,10 @@ SILENT_REFUSED = (
 )
 
 
+CLOCK_STEPPED = (
+    "the wall clock was stepped: intervals and delays keep to the time that has passed, "
+    "appointments and what has become due keep to the clock"
+)
 FIRED = (
     "It was sent to the host; that you were woken shows only when the wake reaches you. The "
     "schedule is as it was."
@@ -118,14 +122,6 @@ def behind(document: str, failure: str) -> str:
     )
 
 
-def is_past(due: int, now: int, zone: Zone) -> str:
-    """Why an ``atIso`` is refused that lies behind."""
-    return (
-        f"atIso: {local_time(due, zone)} is in the past; now is {local_time(now, zone)}. Send a "
-        "later moment"
-    )
-
-
 def twin_of(twins: tuple[str, ...]) -> str:
     """What ``reminder_add`` says of pending reminders that say and do the same."""
     shown = ", ".join(twins[:5]) + (f" and {len(twins) - 5} more" if len(twins) > 5 else "")
@@ -197,6 +193,14 @@ def not_sent(reason: str) -> str:
 def cancelled(row: Reminder) -> str:
     """The first line of the answer to ``reminder_cancel``."""
     return f"Reminder {row.id} cancelled: {repeats(row)} | {quoted(row.message, 200)}"
+
+
+def brought_back(row: Reminder) -> str:
+    """Why a reminder is still pending although it was to be cancelled."""
+    return (
+        f"Reminder {row.id} was not cancelled: another hand changed its row in the file meanwhile, "
+        "and that was kept. Call reminder_cancel again if it is to go."
+    )
 
 
 def no_such_reminder(id: str, pending: int) -> str:

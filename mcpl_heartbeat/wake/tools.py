@@ -65,7 +65,8 @@ HEARTBEAT_CONFIGURE = Tool(
     description="Changes your heartbeat: how often you are woken, whether at all, in which mode "
     "and with which message. Send only what is to change; with no arguments it just shows the "
     "status. intervalSeconds, intervalMinutes and intervalHours add up to one interval of 60 "
-    "seconds or more (at most 8,000 years), and a new interval counts from now. deliveryMode is "
+    "seconds or more (at most 8,000 years, ending before the year 10000), and a new one counts from "
+    "now. deliveryMode is "
     '"message" or "silent"; message must not be blank. The change is kept over restarts; the '
     "reply says so if it could not be saved. If any argument is wrong, nothing is changed. For "
     "one wake at a certain time use reminder_add.",
@@ -98,7 +99,8 @@ REMINDER_ADD = Tool(
     description="Sets a reminder: at its time you are woken and read its message. Say when with a "
     "delay (inSeconds, inMinutes and inHours, which add up to more than 0) or with a moment "
     "(atIso, ahead of now), not both. To repeat it, send an interval (everySeconds, everyMinutes "
-    "and everyHours, which add up to 5 seconds or more, at most 8,000 years); it then first comes "
+    "and everyHours, which add up to 5 seconds or more, at most 8,000 years, ending before the "
+    "year 10000); it then first comes "
     "one interval from now, or at the delay or moment if you send one as well. A delay or a moment "
     "is required unless there is an interval. message is required and must not be blank. No "
     "reminder can be due in the year 10000 or later. Reminders outlive restarts; the reply gives "

@@ -29,13 +29,15 @@ from mcpl_heartbeat.jsonrpc.outgoing import Outgoing
 from mcpl_heartbeat.times import Zone
 from mcpl_heartbeat.wake import delivery, schedule, texts
 from mcpl_heartbeat.wake import reminders as book
-from mcpl_heartbeat.wake.clock_steps import ClockSteps
+from mcpl_heartbeat.wake.clock_steps import ClockSteps, Step
 from mcpl_heartbeat.wake.files import Config, Reminder, merge_config, merge_reminders
 from mcpl_heartbeat.wake.ledger import Ledger
 from mcpl_heartbeat.wake.pushes import Coalescing, Pushes, Sent, SentReminder, SentTick
 
 BURST = 200
 """How many reminders leave in one pass, so that calls are answered between passes."""
+PROBE_EVERY_MS = 60_000
+"""How often (ms) a reminder that falls due is tried at a host that denies them all."""
 
 
 class Denied(Protocol):
@@ -81,6 +83,7 @@ class WakeWing:
         self.ready = False
         self.held_by: str | None = None
         self.refusal: str | None = None
+        self._probe_at = 0
         self.silent_refused = False
         self.out_since: int | None = None
         self._pushes = Pushes(outgoing=outgoing, host=gate, zone=zone, emit=emit)
@@ -114,8 +117,8 @@ class WakeWing:
     def begin(self, now: Moment) -> None:
         """A pass begins: see whether the clock was stepped before anything is reckoned with it."""
         step = self._steps.observe(now)
-        if step and self.ready:
-            self._clock_stepped(step)
+        if step is not None and self.ready:
+            self._clock_stepped(step, now)
 
     def opened(self, opening: Opening, now: Moment) -> None:
         """The files were read, at start or when this server takes over from another."""
@@ -155,6 +158,7 @@ class WakeWing:
             self.refusal = None
         elif outcome.blocking:
             self.refusal = outcome.reason
+            self._probe_at = now.monotonic + PROBE_EVERY_MS
         if isinstance(sent, SentTick):
             self._tick_answered(sent, outcome, now)
         else:
@@ -204,9 +208,14 @@ class WakeWing:
             return None, None
         wall = [] if self.schedule.state is schedule.Tick.PAUSED else [self.schedule.slot]
         waiting = self.reminders.next_waiting()
+        probe = None
         if waiting is not None and self.blocked() is None:
-            wall.append(waiting)
+            if self.refusal is None:
+                wall.append(waiting)
+            else:
+                probe = self._probe_at
         monotonic = (
+            probe,
             self.reminders.next_monotonic(),
             self.config_ledger.next_monotonic,
             self.reminders_ledger.next_monotonic,
@@ -267,11 +276,21 @@ class WakeWing:
         elif verdict is schedule.Verdict.SKIPPED:
             self.log(Level.WARNING, texts.skipped(slot, self.out_since, self.zone))
         if blocked is None:
-            for row in self.reminders.due(now.wall, BURST):
+            for row in self._due_reminders(now):
                 request_id = self._pushes.reminder(row, now.wall)
                 self.reminders.sent(row, request_id, now.wall, now.monotonic)
 
     # Reminders ------------------------------------------------------------------------------------
+
+    def _due_reminders(self, now: Moment) -> list[Reminder]:
+        """What to send now: all that is due; at a host that denies wakes, retries and a probe."""
+        if self.refusal is None:
+            return self.reminders.due(now.wall, BURST)
+        again = self.reminders.due_again(BURST)
+        if again or now.monotonic < self._probe_at:
+            return again
+        self._probe_at = now.monotonic + PROBE_EVERY_MS
+        return self.reminders.due(now.wall, 1)
 
     def _reminder_answered(
         self,
@@ -322,14 +341,10 @@ class WakeWing:
         self.config_ledger.pass_time(now.monotonic)
         self.reminders_ledger.pass_time(now.monotonic)
 
-    def _clock_stepped(self, by: int) -> None:
-        self.log(
-            Level.INFO,
-            f"the wall clock was stepped by {by / 1000:+.0f} s: intervals and delays move with it, "
-            "appointments made by the clock do not",
-        )
-        self.schedule.shift(by)
-        if self.reminders.shift(by) and self.held_by is None:
+    def _clock_stepped(self, step: Step, now: Moment) -> None:
+        self.log(Level.INFO, texts.CLOCK_STEPPED)
+        self.schedule.shift(step, now.wall)
+        if self.reminders.shift(step, now.wall) and self.held_by is None:
             self.reminders_ledger.change()
 
     def _take_settings(self, config: Config, now: Moment) -> None:

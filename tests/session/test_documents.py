@@ -314,3 +314,48 @@ def test_the_node_servers_files_are_taken_up_as_they_are() -> None:
     assert [p["origin"]["reminderId"] for p in world.pushes] == ["rem_b", "rem_a", "rem_b"]
     assert "interval=3600s (1.00h)" in world.text("heartbeat_status")
     assert set(world.disk.rows()[0]) == {"id", "message", "createdAt", "fireAt", "everySeconds"}
+
+
+@pytest.mark.requirement("file.changed-merge", "seed.configure.says-unsaved")
+def test_a_setting_that_memory_has_already_is_still_held_against_the_file() -> None:
+    world = ready()
+    world.call("heartbeat_configure", paused=False)
+    config = {**world.disk.config(), "paused": True}
+    world.disk.bytes[Document.CONFIG] = json.dumps(config).encode()
+    text = world.text("heartbeat_configure", paused=False)
+    assert text.startswith("Heartbeat PAUSED")
+    assert "changed by another hand" in text
+    world.disk.bytes[Document.CONFIG] = None
+    world.call("heartbeat_configure", paused=True)
+    assert world.disk.config()["paused"] is True
+
+
+@pytest.mark.requirement("file.changed-said", "host.39")
+def test_a_cancel_that_another_hand_undid_says_so() -> None:
+    world = ready()
+    added = world.call("reminder_add", message="x", inHours=1)["structuredContent"]
+    id = added["reminder"]["id"]
+    world.disk.bytes[Document.REMINDERS] = json.dumps(
+        [{**world.disk.rows()[0], "message": "by hand"}]
+    ).encode()
+    result = world.call("reminder_cancel", id=id)
+    assert result["isError"] is True
+    assert result["structuredContent"]["cancelled"] is False
+    assert "was not cancelled" in result["content"][0]["text"]
+    assert "by hand" in world.text("reminder_list")
+    assert world.call("reminder_cancel", id=id)["structuredContent"]["cancelled"] is True
+
+
+@pytest.mark.requirement("file.lock", "seed.file.replies-say")
+def test_a_refused_call_says_what_is_wrong_with_the_files_too() -> None:
+    disk = Disk()
+    disk.bytes[Document.REMINDERS] = b"[tor"
+    world = ready(disk=disk)
+    result = world.call("reminder_list", offset=-1)
+    assert "reminders: " in result["content"][0]["text"]
+    assert result["structuredContent"]["notes"]
+    disk.held_by = "process 4711"
+    second = World(disk)
+    second.connect()
+    for tool, arguments in (("reminder_add", {}), ("reminder_list", {"offset": -1})):
+        assert "process 4711" in second.text(tool, **arguments)

@@ -417,3 +417,26 @@ def test_a_thousand_hours_are_a_thousand_hours() -> None:
     assert world.pushes == []
     world.pass_time(HOUR)
     assert len(world.pushes) == 1
+
+
+@pytest.mark.requirement("schedule.clock-steps")
+def test_a_heartbeat_keeps_its_time_over_a_clock_set_ahead_and_put_right() -> None:
+    world = ready()
+    world.call("heartbeat_configure", intervalHours=48)
+    world.step_clock(24 * HOUR)
+    world.pass_time(MINUTE)
+    world.step_clock(-24 * HOUR)
+    world.pass_time(48 * HOUR - MINUTE)
+    assert world.sent_at == [START + 48 * HOUR]
+
+
+@pytest.mark.requirement("schedule.clock-steps", "schedule.grid")
+def test_a_saved_wake_never_waits_longer_than_an_interval_when_the_clock_is_set_back() -> None:
+    world = every_minute()
+    world.pass_time(30_000)
+    world.boot()
+    world.connect()
+    world.step_clock(-24 * HOUR)
+    world.pass_time(MINUTE)
+    assert len(world.pushes) == 1
+    assert (world.sent_at[0] - START) % MINUTE == 0

@@ -63,7 +63,7 @@ def test_a_one_shot_leaves_on_time_with_its_header_and_is_gone_when_taken() -> N
         "tags": ["heartbeat:reminder"],
     }
     assert world.disk.rows() == []
-    assert world.text("reminder_list") == "0 reminder(s)."
+    assert world.text("reminder_list") == "0 reminder(s):"
 
 
 @pytest.mark.requirement(
@@ -562,3 +562,113 @@ def test_more_than_a_burst_at_one_instant_leaves_at_that_instant() -> None:
         add(world, str(n), atIso="2026-09-21T14:13:30Z")
     world.pass_time(10_000)
     assert len(world.pushes) == 450
+
+
+@pytest.mark.requirement("reminder.range")
+@pytest.mark.parametrize(
+    "when",
+    [
+        {"everyHours": 70_128_000, "inSeconds": 1},
+        {"everyHours": 69_892_000, "atIso": "9990-01-01T00:00:00Z"},
+    ],
+)
+def test_an_interval_whose_second_time_has_no_date_is_refused(when: dict[str, Any]) -> None:
+    world = ready()
+    result = world.call("reminder_add", message="x", **when)
+    assert result["isError"] is True
+    assert "everyHours: is out of range" in result["content"][0]["text"]
+    assert world.disk.rows() == []
+
+
+@pytest.mark.requirement("reminder.range", "schedule.grid")
+def test_a_heartbeat_that_would_come_after_the_last_date_is_refused() -> None:
+    world = ready()
+    result = world.call("heartbeat_configure", intervalHours=70_128_000)
+    assert result["isError"] is True
+    assert "intervalHours: is out of range" in result["content"][0]["text"]
+
+
+@pytest.mark.requirement("seed.args.all-problems")
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"message": "", "atIso": "yesterday"}, ["message", "atIso"]),
+        ({"message": "x", "atIso": "2020-01-01T00:00:00Z", "everySeconds": 1}, ["atIso", "every"]),
+        ({"message": " ", "inHours": 69_894_000}, ["message", "inHours"]),
+        ({"message": "x", "atIso": "nope", "foo": 1}, ["atIso", "Ignored: foo"]),
+    ],
+)
+def test_a_time_that_cannot_be_is_named_beside_every_other_problem(
+    arguments: dict[str, Any], named: list[str]
+) -> None:
+    text = ready().text("reminder_add", **arguments)
+    assert [name for name in named if name not in text] == []
+
+
+@pytest.mark.requirement("field.59", "schedule.clock-steps")
+def test_a_clock_set_ahead_and_put_right_again_moves_nothing() -> None:
+    world = ready()
+    add(world, "two days", inHours=48)
+    world.step_clock(24 * HOUR)
+    world.pass_time(MINUTE)
+    add(world, "an hour", inHours=1)
+    add(world, "often", everyMinutes=10)
+    world.pass_time(10 * MINUTE)
+    world.step_clock(-24 * HOUR)
+    world.pass_time(10 * MINUTE)
+    assert [text[-5:] for text in texts(world)] == ["often", "often"]
+    world.pass_time(39 * MINUTE)
+    assert "an hour" not in texts(world)[-1]
+    world.pass_time(MINUTE)
+    assert any(text.endswith("an hour") for text in texts(world))
+    two_days = START + 48 * HOUR
+    (row,) = [row for row in world.disk.rows() if row["message"] == "two days"]
+    assert row["fireAt"] == two_days
+    world.pass_time(48 * HOUR)
+    assert [
+        at
+        for at, text in zip(world.sent_at, texts(world), strict=True)
+        if text.endswith("two days")
+    ] == [two_days]
+
+
+@pytest.mark.requirement("schedule.clock-steps")
+def test_rows_from_the_file_stay_on_the_clock_unless_made_at_what_is_now_to_come() -> None:
+    world = ready()
+    add(world, "old", inHours=10)
+    world.pass_time(2 * HOUR)
+    add(world, "new", inHours=10)
+    world.boot()
+    world.connect()
+    world.step_clock(-HOUR)
+    world.pass_time(30_000)
+    due = {row["message"]: row["fireAt"] for row in world.disk.rows()}
+    assert due == {"old": START + 10 * HOUR, "new": START + 11 * HOUR}
+
+
+@pytest.mark.requirement("host.16", "policy.answer-codes")
+def test_at_a_host_that_denies_wakes_only_a_probe_a_minute_and_the_retries_leave() -> None:
+    world = ready(answer=refuse(-32002, "denied"))
+    for n in range(1, 200):
+        add(world, str(n), inSeconds=n)
+    world.pass_time(1_000)
+    assert len(world.pushes) == 1
+    world.pass_time(200_000)
+    assert len(world.pushes) == 4
+    assert "denied" in world.text("reminder_add", message="y", inHours=1)
+    assert len(world.pushes) == 8
+    assert world.text("reminder_list").endswith("reminders wait and fire once when one can.")
+    world.answer = accept
+    world.pass_time(60_000)
+    assert len(world.disk.rows()) == 5
+    world.request("featureSets/update", GRANT)
+    assert [row["message"] for row in world.disk.rows()] == ["y"]
+
+
+@pytest.mark.requirement("reminder.twin")
+def test_appointments_on_other_grids_are_no_twins() -> None:
+    world = ready()
+    add(world, "t", everyHours=1, atIso="2030-01-01T00:00:00Z")
+    for at, twins in (("2031-05-05T00:07:00Z", 0), ("2031-05-05T03:00:00Z", 1)):
+        result = world.call("reminder_add", message="t", everyHours=1, atIso=at)
+        assert len(result["structuredContent"]["twins"]) == twins
