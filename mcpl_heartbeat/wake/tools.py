@@ -65,8 +65,8 @@ HEARTBEAT_CONFIGURE = Tool(
     description="Changes your heartbeat: how often you are woken, whether at all, in which mode "
     "and with which message. Send only what is to change; with no arguments it just shows the "
     "status. intervalSeconds, intervalMinutes and intervalHours add up to one interval of 60 "
-    "seconds or more (at most 8,000 years, ending before the year 10000), and a new one counts from "
-    "now. deliveryMode is "
+    "seconds or more (at most 8,000 years, ending before the year 10000), and a new one counts "
+    "from now. deliveryMode is "
     '"message" or "silent"; message must not be blank. The change is kept over restarts; the '
     "reply says so if it could not be saved. If any argument is wrong, nothing is changed. For "
     "one wake at a certain time use reminder_add.",
