@@ -167,7 +167,7 @@ class HostExperimental(_Read, frozen=True):
     """A client's experimental capabilities."""
 
     mcpl: Annotated[
-        HostMcpl | UnsetType, Meta(description="Its presence, as an object, asks for MCPL.")
+        HostMcpl | bool | UnsetType, Meta(description="An object or true asks for MCPL.")
     ] = UNSET
 
 
