@@ -9,8 +9,10 @@ imports inside functions.
 import gc
 import signal
 import sys
+from typing import Any
 
 _SYSTEMS = ("linux", "darwin")
+_HOSTS = ("agent-framework", "mcpl-cc-bridge", "claude-code", "claude-desktop", "mcp")
 _HINT = (
     "mcpl-heartbeat is an MCPL server that an agent's host starts with --stdio. "
     "To see it work, run: mcpl-heartbeat demo"
@@ -30,12 +32,11 @@ def _serve() -> int:
     # Until the server handles it, Ctrl-C ends us silently instead of with a traceback.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    # What is imported stays: collecting among it would only cost start-up time and memory.
+    # Collecting among what is imported and read at start would only cost time and memory; the
+    # server turns it on again once the files are open.
     gc.disable()
     from mcpl_heartbeat.shell import stdio
 
-    gc.freeze()
-    gc.enable()
     return stdio.run()
 
 
@@ -67,6 +68,40 @@ def _for_people(arguments: list[str]) -> int:
         from mcpl_heartbeat.demo import main as demonstration
 
         return demonstration.run(raw=raw)
+
+    @command.command()
+    @click.argument("recipe", required=False, type=click.Path(dir_okay=False))
+    @click.option("--host", type=click.Choice(_HOSTS), help="Whose config it is.")
+    @click.option("--server", metavar="ID", help="Which server of it, if not the heartbeat one.")
+    @click.option("--gate", metavar="FILE", help="The gate.json that agent-framework runs on.")
+    @click.option("--strict", is_flag=True, help="Exit with 1 for warnings.")
+    @click.option("--no-start", is_flag=True, help="Only read; start nothing.")
+    @click.option(
+        "--timeout", type=click.FloatRange(min=0.1), help="Seconds to wait for an answer."
+    )
+    @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+    def check(
+        recipe: str | None, no_start: bool, timeout: float | None, as_json: bool, **options: Any
+    ) -> int:
+        """Find what is wrong in a host's config, and say what its agent will get.
+
+        RECIPE is the host's config or recipe; without one, this command as it stands. Exit code 0:
+        it will work, 2: something will not.
+        """
+        from mcpl_heartbeat.check import main as checking
+
+        chosen = checking.Options(recipe, starts=not no_start, seconds=timeout, **options)
+        return checking.run(chosen, as_json=as_json)
+
+    @command.command()
+    @click.option("--config", metavar="FILE", help="The config file, if not the environment's.")
+    @click.option("--reminders", metavar="FILE", help="The reminders file, likewise.")
+    @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+    def show(config: str | None, reminders: str | None, as_json: bool) -> int:
+        """Show the schedule and the reminders on disk, without starting or touching anything."""
+        from mcpl_heartbeat import show as showing
+
+        return showing.run(config, reminders, as_json=as_json)
 
     try:
         return int(command.main(arguments, prog_name="mcpl-heartbeat", standalone_mode=False) or 0)

@@ -99,18 +99,23 @@ class Host:
 
     # What the story does.
 
-    def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """Send a request and return its result. Raises ``Failure`` for an error or no answer."""
+    def request(
+        self, method: str, params: dict[str, Any], seconds: float = ANSWER_SECONDS
+    ) -> dict[str, Any]:
+        """Send a request and return its result. Raises ``Failure`` for an error or no answer.
+
+        ``seconds`` is how long the answer may take.
+        """
         number = next(self._ids)
         self._waiting[number] = method
         self._send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
-        until = time.monotonic() + ANSWER_SECONDS
+        until = time.monotonic() + seconds
         while True:
             try:
                 answer = self._answers.get(timeout=max(0.0, until - time.monotonic()))
             except queue.Empty:
                 raise Failure(
-                    f"the server did not answer {method} within {ANSWER_SECONDS:.0f} s"
+                    f"the server did not answer {method} within {seconds:.0f} s"
                 ) from None
             if answer is None:
                 raise Failure(f"the server ended before it answered {method}" + self._last_words())

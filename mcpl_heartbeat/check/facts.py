@@ -1,0 +1,91 @@
+"""Looking things up on this machine for a check; nothing is changed here."""
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import zoneinfo
+from pathlib import Path
+
+from mcpl_heartbeat.check.case import Facts, FileFact
+from mcpl_heartbeat.check.hosts import AGENT_TIMEZONE, CONFIG_FILE, Plan
+from mcpl_heartbeat.storage.disk import hidden_name
+
+
+def gather(plan: Plan) -> Facts:
+    """Look up the command, the files and the zone of ``plan``. Never raises ``OSError``."""
+    folder = Path(plan.cwd or ".").absolute()
+    files = {name: _file(folder / path) for name, path in plan.files.items()}
+    zone = plan.environment.get(AGENT_TIMEZONE, "").strip()
+    return Facts(
+        command=_command(plan, folder),
+        files=files,
+        silent=_silent(Path(files[CONFIG_FILE].real)),
+        held_by=next((h for fact in files.values() if (h := _holder(Path(fact.real)))), None),
+        zone_known=not zone or _is_zone(zone),
+    )
+
+
+def _command(plan: Plan, folder: Path) -> str | None:
+    if not plan.command or "\0" in plan.command:
+        return None
+    path = plan.environment.get("PATH", os.defpath)
+    if "/" in plan.command:
+        plain = folder / plan.command
+        return str(plain) if plain.is_file() and os.access(plain, os.X_OK) else None
+    return shutil.which(plan.command, path=path)
+
+
+def _file(path: Path) -> FileFact:
+    if "\0" in str(path):
+        return FileFact(str(path))
+    try:
+        real = Path(os.path.realpath(path))
+        return FileFact(str(real), _unwritable(real))
+    except OSError as failure:
+        return FileFact(str(path), failure.strerror or str(failure))
+
+
+def _unwritable(path: Path) -> str:
+    if path.is_dir():
+        return "it is a folder"
+    if path.exists() and not os.access(path, os.W_OK):
+        return "it is write-protected"
+    # Missing folders are made at the first save.
+    folder = next(parent for parent in path.parents if parent.exists())
+    if not folder.is_dir():
+        return f"{folder} is no folder"
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return f"nothing can be written into {folder}"
+    return ""
+
+
+def _silent(config: Path) -> bool:
+    with contextlib.suppress(OSError, ValueError):
+        value = json.loads(config.read_bytes())
+        return isinstance(value, dict) and value.get("deliveryMode") == "silent"
+    return False
+
+
+def _holder(path: Path) -> str | None:
+    """Say who works on the file: its lock beside it is held as long as that server lives."""
+    lock = path.with_name(f"{hidden_name(str(path))}.lock")
+    with contextlib.suppress(OSError, ValueError):
+        descriptor = os.open(lock, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            number = os.pread(descriptor, 20, 0).strip()
+            return f"process {int(number)}" if number.isdigit() else "another process"
+        finally:
+            os.close(descriptor)
+    return None
+
+
+def _is_zone(name: str) -> bool:
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+    return True

@@ -1,0 +1,190 @@
+"""``mcpl-heartbeat check``: reads a config, judges it, starts what it starts, and reports."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mcpl_heartbeat.check import facts, jsonc, report, rules, start, wake_rules
+from mcpl_heartbeat.check.case import Case
+from mcpl_heartbeat.check.findings import Finding, Level, error, exit_code, graded
+from mcpl_heartbeat.check.hosts import DEFAULTS, PROFILES, plan
+from mcpl_heartbeat.check.recipe import Entry, Host, Recipe, read
+
+
+class Options(msgspec.Struct, frozen=True):
+    """How to check. ``path`` is the config, ``None`` for this command as it stands.
+
+    ``host`` and ``server`` (an id) settle what the config leaves open; ``gate`` is the file of the
+    host's wake rules. ``starts`` false starts nothing; ``seconds`` bounds each wait for an answer.
+    """
+
+    path: str | None = None
+    host: Host | None = None
+    server: str | None = None
+    gate: str | None = None
+    strict: bool = False
+    starts: bool = True
+    seconds: float | None = None
+
+
+def run(options: Options, *, as_json: bool = False) -> int:
+    """Check, print the report and return the exit code.
+
+    0: it will work; 1: with ``strict``, there are warnings; 2: something will not work.
+    """
+    made = check(options, os.environ)
+    if as_json:
+        print(report.as_json(made))
+    else:
+        reconfigure = getattr(sys.stdout, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")
+        report.write(made, sys.stdout)
+    return made.status
+
+
+def check(options: Options, environ: Mapping[str, str]) -> report.Report:
+    """Do what ``run`` does in a shell with ``environ``, and give the report."""
+    path, host = options.path, options.host
+    name = path or "this command with this shell's environment"
+    recipe, findings = _own(environ, host) if path is None else _read(path, host, options.server)
+    if recipe is not None and options.gate is not None:
+        recipe, more = _with_gate(recipe, options.gate)
+        findings += more
+    got: list[report.Got] = []
+    outcomes: dict[str, Any] = {}
+    if recipe is not None:
+        cases = [_case(recipe, entry, environ) for entry in recipe.entries]
+        found = {case.entry.id: rules.judge(case) for case in cases}
+        findings += [finding for each in found.values() for finding in each]
+        findings += rules.judge_together(cases)
+        for case in cases if options.starts else ():
+            if case.facts.command is None or case.plan.unset:
+                outcome, more = start.Outcome(why_not="its command cannot be started"), []
+            else:
+                outcome, more = start.try_out(case, options.seconds)
+            findings += more
+            outcomes[case.entry.id or "heartbeat"] = outcome
+            got.append(_got(case, outcome, found[case.entry.id]))
+    findings = graded(findings)
+    return report.Report(
+        checked=name,
+        host=PROFILES[recipe.host].title if recipe else "no host",
+        findings=tuple(findings),
+        got=tuple(got),
+        outcomes=outcomes,
+        status=exit_code(findings, strict=options.strict),
+    )
+
+
+def _read(path: str, host: Host | None, server: str | None) -> tuple[Recipe | None, list[Finding]]:
+    text = _text(path)
+    if isinstance(text, Finding):
+        return None, [text]
+    return read(text, path, host, server)
+
+
+def _text(path: str) -> str | Finding:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as failure:
+        reason = failure.strerror or str(failure)
+    except ValueError:
+        reason = "it is not UTF-8"
+    return error("file", path, f"It cannot be read: {reason}.", "Name the host's config file.")
+
+
+def _own(environ: Mapping[str, str], host: Host | None) -> tuple[Recipe, list[Finding]]:
+    """The entry that a host would need to start this very command with this very environment."""
+    here = Path(sys.argv[0])
+    named = here.name == "mcpl-heartbeat" and here.exists()
+    command, args = (
+        (str(here.absolute()), ["--stdio"])
+        if named
+        else (sys.executable, ["-m", "mcpl_heartbeat", "--stdio"])
+    )
+    entry = {
+        "command": command,
+        "args": args,
+        "env": {name: environ[name] for name in DEFAULTS if environ.get(name)},
+        "enabledFeatureSets": ["heartbeat"],
+        "reconnect": True,
+    }
+    one = Entry("heartbeat", "", entry, entry, "")
+    return Recipe(host or Host.AGENT_FRAMEWORK, (one,)), []
+
+
+def _with_gate(recipe: Recipe, path: str) -> tuple[Recipe, list[Finding]]:
+    text = _text(path)
+    if isinstance(text, Finding):
+        return recipe, [text]
+    parsed = jsonc.parse(text)
+    if isinstance(parsed, str):
+        return recipe, [error("json", path, f"This is not JSON: {parsed}.", "Correct that line.")]
+    return (
+        Recipe(
+            host=recipe.host,
+            entries=recipe.entries,
+            wake=parsed.value if parsed.value is not None else [],
+            wake_where=path,
+            modules=True,
+            agent_timezone=recipe.agent_timezone,
+            substitutes=recipe.substitutes,
+        ),
+        [],
+    )
+
+
+def _case(recipe: Recipe, entry: Entry, environ: Mapping[str, str]) -> Case:
+    planned = plan(recipe, entry, environ)
+    return Case(recipe, entry, planned, facts.gather(planned), environ)
+
+
+def _got(case: Case, outcome: start.Outcome, findings: list[Finding]) -> report.Got:
+    server = case.entry.id or "heartbeat"
+    asleep = [
+        finding
+        for finding in findings
+        if finding.id == "wake-policy" and finding.level is Level.ERROR
+    ]
+    lines = []
+    if not outcome.wakes:
+        lines.append(f"Wakes: none. {_sentence(outcome.why_not)}")
+        if PROFILES[case.host].mcpl is None and outcome.tools:
+            lines.append(
+                "The tools keep the schedule and the reminders, and say that nothing will fire."
+            )
+    elif asleep:
+        lines.append(
+            "Wakes: none. Each reaches the agent's context, and the wake rules let it sleep."
+        )
+    else:
+        lines.append(f"Wakes: heartbeats and reminders{_silent(outcome)}. {_deciding(case)}")
+    if outcome.tools:
+        lines.append(f"Tools: {', '.join(outcome.tools)}")
+    else:
+        lines.append("Tools: none.")
+    if outcome.status:
+        # What the agent would be told, without the heartbeat's own text at the end of the line.
+        lines.append(f"Status: {outcome.status.splitlines()[0].partition(' | message=')[0]}")
+    if outcome.seconds is not None:
+        lines.append(f"Ready {outcome.seconds:.1f} s after its start: {outcome.server}")
+    return report.Got(server, tuple(lines))
+
+
+def _deciding(case: Case) -> str:
+    if case.host is Host.AGENT_FRAMEWORK:
+        return _sentence(wake_rules.deciding_rule(case.recipe.wake, case.entry.id or "heartbeat"))
+    return "The session is woken for each."
+
+
+def _silent(outcome: start.Outcome) -> str:
+    return ", heartbeats silently" if outcome.silent else ""
+
+
+def _sentence(clause: str) -> str:
+    return f"{clause[:1].upper()}{clause[1:].rstrip('.')}."

@@ -1,0 +1,224 @@
+"""What in a host's wake rules keeps heartbeats from waking the agent, and what to change. Pure."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from mcpl_heartbeat.check.findings import Finding, error, note, warning
+from mcpl_heartbeat.check.gate import (
+    NO_WAKE,
+    OLD_SCOPE,
+    SCOPE,
+    Decision,
+    Event,
+    Match,
+    as_list,
+    behaviour,
+    decide,
+    events,
+    matches,
+)
+
+FIRST_RULE = (
+    '{"name": "heartbeat-wake", "match": {"scope": ["mcpl:push-event"], "source": "%s"}, '
+    '"behavior": "always"}'
+)
+_ID = "wake-policy"
+
+
+def judge(wake: Any, where: str, server: str) -> list[Finding]:
+    """Find what in ``wake`` (``{policies, default}``) keeps heartbeats from waking the agent."""
+    if not isinstance(wake, dict):
+        return [_without_rules(wake, where, server)]
+    policies = wake.get("policies", [])
+    default = wake.get("default", "always")
+    broken = list(_broken(policies, default, where))
+    if broken:
+        return broken
+    found: list[Finding] = []
+    decisions = [(event, decide(policies, default, event)) for event in events(server)]
+    asleep = [(event, decision) for event, decision in decisions if not decision.wakes]
+    for decision in dict.fromkeys(decision for _, decision in asleep):
+        kinds = " and ".join(event.kind for event, other in asleep if other == decision)
+        found.append(_swallowed(policies, decision, kinds, where, server))
+    for event, decision in decisions:
+        found += _doubts(policies, event, decision, where)
+    found += _ignored_scopes(policies, where)
+    if not asleep:
+        found += _never_reached(policies, decisions, where)
+        found += _old_spelling(policies, default, where, server)
+    return list(dict.fromkeys(found))
+
+
+def deciding_rule(wake: Any, server: str) -> str:
+    """Say in a clause what decides on this server's heartbeats."""
+    if not isinstance(wake, dict):
+        return "no wake rules here, so the host's default decides"
+    policies = wake.get("policies", [])
+    decision = decide(policies, wake.get("default", "always"), events(server)[0])
+    if decision.rule is None:
+        return f"no wake rule matches them; {decision.how}, decides"
+    return f"the wake rule {_name(policies[decision.rule])} decides: {decision.how}"
+
+
+def _without_rules(wake: Any, where: str, server: str) -> Finding:
+    if wake is None or isinstance(wake, bool):
+        return note(
+            _ID,
+            where,
+            "There are no wake rules here; without a gate.json of its own the host wakes the agent "
+            "for every push.",
+            f"To be safe put this rule first: {FIRST_RULE % server}",
+        )
+    return error(
+        _ID,
+        where,
+        "It must be true, false or an object with policies.",
+        f'Write {{"policies": [{FIRST_RULE % server}]}}',
+    )
+
+
+def _broken(policies: Any, default: Any, where: str) -> Iterator[Finding]:
+    """What makes the host refuse the rules as a whole, or read one otherwise than it looks."""
+    if default not in ("always", *NO_WAKE):
+        yield error(
+            _ID,
+            f"{where}.default",
+            "The host refuses this: default is no behaviour it knows.",
+            'Write "always", "defer" or "skip".',
+        )
+    if not isinstance(policies, list):
+        yield error(_ID, f"{where}.policies", "policies must be an array.", "Write [ … ].")
+        return
+    for place, rule in enumerate(policies):
+        at = f"{where}.policies[{place}]"
+        if not isinstance(rule, dict) or not isinstance(rule.get("name"), str) or not rule["name"]:
+            yield error(
+                _ID,
+                at,
+                "The host refuses all wake rules for this one: it has no name.",
+                'Give it a "name".',
+            )
+        elif not _known(rule.get("behavior")):
+            yield error(
+                _ID,
+                f"{at}.behavior",
+                f"The host refuses all wake rules for {_name(rule)}: it knows no such behaviour.",
+                'Write "always", "defer", "skip", or an object with debounce, rate_limit or '
+                "passive_sample.",
+            )
+
+
+def _known(behaviour: Any) -> bool:
+    if isinstance(behaviour, dict):
+        return any(name in behaviour for name in ("debounce", "rate_limit", "passive_sample"))
+    return not behaviour or behaviour in ("always", *NO_WAKE)
+
+
+def _swallowed(
+    policies: list[Any], decision: Decision, kinds: str, where: str, server: str
+) -> Finding:
+    meant = [place for place, rule in enumerate(policies) if _is_meant(rule, server)]
+    if decision.rule is None:
+        text = f"No rule matches {kinds}, and the default keeps the agent asleep."
+        if meant:
+            _, why = matches(policies[meant[0]], events(server)[0])
+            text += f" {_name(policies[meant[0]])} never matches: {why or 'it keeps asleep too'}."
+        return error(_ID, where, text, f"Put this rule first: {FIRST_RULE % server}")
+    taker = policies[decision.rule]
+    text = f"{_name(taker)} comes first for {kinds} and {decision.how}"
+    later = [
+        place
+        for place in meant
+        if place > decision.rule and matches(policies[place], events(server)[0])[0] is Match.YES
+    ]
+    if later:
+        rule = _name(policies[later[0]])
+        text += f"; {rule}, below it, is never asked. The first rule that matches wins."
+        remedy = f"Move {rule} above {_name(taker)}."
+    else:
+        text += ". The first rule that matches wins."
+        remedy = f"Put this rule above it: {FIRST_RULE % server}"
+    return error(_ID, f"{where}.policies[{decision.rule}]", text, remedy)
+
+
+def _doubts(policies: list[Any], event: Event, decision: Decision, where: str) -> Iterator[Finding]:
+    for place in decision.doubtful:
+        yield warning(
+            _ID,
+            f"{where}.policies[{place}]",
+            f"{_name(policies[place])} comes first and may keep the agent asleep: its filter looks "
+            "at the text of a wake.",
+            "Move the rule for heartbeats above it.",
+        )
+    if decision.rule is not None and decision.wakes:
+        wakes_plainly = not isinstance(policies[decision.rule].get("behavior"), dict)
+        if not wakes_plainly:
+            yield warning(
+                _ID,
+                f"{where}.policies[{decision.rule}]",
+                f"{_name(policies[decision.rule])} decides on {event.kind} and {decision.how}.",
+                'Give heartbeats a rule of their own with "behavior": "always", and put it first.',
+            )
+
+
+def _ignored_scopes(policies: list[Any], where: str) -> Iterator[Finding]:
+    for place, rule in enumerate(policies):
+        conditions = rule.get("match")
+        if isinstance(conditions, dict) and isinstance(conditions.get("scope"), str):
+            yield warning(
+                _ID,
+                f"{where}.policies[{place}].match.scope",
+                f"{_name(rule)} gives its scope as a string, which the host ignores: the rule "
+                "covers every kind of event.",
+                f'Write an array: ["{conditions["scope"]}"].',
+            )
+
+
+def _never_reached(
+    policies: list[Any], decisions: list[tuple[Event, Decision]], where: str
+) -> Iterator[Finding]:
+    """Rules that are meant for heartbeats and decide on none."""
+    server = decisions[0][0].source
+    deciding = {decision.rule for _, decision in decisions}
+    for place, rule in enumerate(policies):
+        if not _is_meant(rule, server) or place in deciding:
+            continue
+        whys = [matches(rule, event)[1] for event, _ in decisions]
+        if not all(whys):
+            continue
+        yield warning(
+            _ID,
+            f"{where}.policies[{place}]",
+            f"{_name(rule)} never matches: {whys[0]}. Heartbeats wake the agent without it.",
+            f"Correct it: {FIRST_RULE % server}",
+        )
+
+
+def _old_spelling(policies: list[Any], default: str, where: str, server: str) -> Iterator[Finding]:
+    """What the same rules do where pushes go by their older name."""
+    decision = decide(policies, default, events(server, OLD_SCOPE)[0])
+    if decision.wakes:
+        return
+    by = "the default" if decision.rule is None else _name(policies[decision.rule])
+    yield note(
+        _ID,
+        where,
+        f"On agent-framework before 0.9, where a push is called {OLD_SCOPE}, {by} would keep the "
+        "agent asleep.",
+        f'Name both in the rule if you run such a host: "scope": ["{SCOPE}", "{OLD_SCOPE}"]',
+    )
+
+
+def _is_meant(rule: Any, server: str) -> bool:
+    """Whether a rule is meant for heartbeats, by its name, its source or its tags."""
+    conditions = rule.get("match") if isinstance(rule.get("match"), dict) else {}
+    tags = [*as_list(conditions.get("tagsAny")), *as_list(conditions.get("tagsAll"))]
+    words = [rule.get("name"), conditions.get("source"), *tags]
+    named = any(
+        isinstance(word, str) and ("heartbeat" in word.lower() or word == server) for word in words
+    )
+    return named and behaviour(rule)[0]
+
+
+def _name(rule: Any) -> str:
+    return f'"{rule.get("name")}"'

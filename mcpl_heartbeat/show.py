@@ -1,0 +1,197 @@
+"""``mcpl-heartbeat show``: the schedule and the reminders on disk, as a table.
+
+It reads the two files and nothing else: no server is started, no lock taken, no file written or
+copied aside. What only a running server knows (which reminders are held, whether wakes can be
+delivered) it does not guess at.
+"""
+
+import json
+import os
+import sys
+import time
+from typing import IO, Any
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from mcpl_heartbeat.actions import Opened
+from mcpl_heartbeat.shell import environment
+from mcpl_heartbeat.storage.documents import DocumentFile
+from mcpl_heartbeat.times import Zone, local_time
+from mcpl_heartbeat.wake import files, texts
+from mcpl_heartbeat.wake.delivery import seconds
+
+HELD = (
+    "Which reminders the host refused (held), and whether wakes can be delivered, is known only to "
+    "a running server: ask its heartbeat_status and reminder_list."
+)
+_MESSAGE = 60
+
+
+class Row(msgspec.Struct, frozen=True, rename="camel"):
+    """One reminder as shown. ``next_at`` is wall ms, ``left_seconds`` negative once overdue."""
+
+    id: str
+    next_at: int
+    next: str
+    left_seconds: int
+    overdue: bool
+    every_seconds: int | float | None
+    message: str
+
+
+class Shown(msgspec.Struct, frozen=True, rename="camel"):
+    """The two files as shown. ``next_at`` is ``None`` while no wake is set.
+
+    ``problems`` are sentences on files that could not be used, or only in part.
+    """
+
+    config_file: str
+    reminders_file: str
+    zone: str
+    now: str
+    paused: bool
+    interval_seconds: int | float
+    delivery_mode: str
+    message: str
+    next_at: int | None
+    next: str | None
+    overdue: bool
+    reminders: tuple[Row, ...]
+    problems: tuple[str, ...]
+    usable: bool
+    """Whether each file is there and readable, or simply not there yet."""
+
+
+def look(paths: tuple[str, str], config: Opened, reminders: Opened, zone: Zone, now: int) -> Shown:
+    """Put together what is shown of both documents at ``now`` (wall ms). Pure."""
+    settings: files.Config = config.value or files.Config()
+    at = None if settings.paused else settings.next_at
+    rows = sorted(reminders.value or (), key=lambda row: (row.fire_at, row.created_at, row.id))
+    troubles = [opened.trouble for opened in (config, reminders) if opened.trouble]
+    return Shown(
+        config_file=paths[0],
+        reminders_file=paths[1],
+        zone=zone.name,
+        now=local_time(now, zone),
+        paused=settings.paused,
+        interval_seconds=settings.interval_seconds,
+        delivery_mode=settings.delivery_mode,
+        message=settings.message,
+        next_at=at,
+        next=None if at is None else local_time(at, zone),
+        overdue=at is not None and at <= now,
+        reminders=tuple(
+            Row(
+                id=row.id,
+                next_at=row.fire_at,
+                next=local_time(row.fire_at, zone),
+                left_seconds=(row.fire_at - now) // 1000,
+                overdue=row.fire_at <= now,
+                every_seconds=row.every_seconds,
+                message=row.message,
+            )
+            for row in rows
+        ),
+        problems=tuple(trouble.text for trouble in troubles),
+        usable=not any(opened.trouble and opened.value is None for opened in (config, reminders)),
+    )
+
+
+def run(config: str | None, reminders: str | None, *, as_json: bool = False) -> int:
+    """Print what is on disk; 0, or 1 when a file that is there cannot be used at all.
+
+    ``None`` stands for the file that the environment names.
+    """
+    found = environment.read(os.environ)
+    paths = (config or found.config_file, reminders or found.reminders_file)
+    documents = (
+        DocumentFile(paths[0], files.decode_config, files.encode_config, "config"),
+        DocumentFile(paths[1], files.decode_reminders, files.encode_reminders, "reminders"),
+    )
+    opened = [document.peek() for document in documents]
+    shown = look(
+        (environment.shown(documents[0].path), environment.shown(documents[1].path)),
+        opened[0],
+        opened[1],
+        found.zone,
+        time.time_ns() // 1_000_000,
+    )
+    for warning in found.warnings:
+        print(f"WARNING: {warning}", file=sys.stderr)
+    if as_json:
+        print(json.dumps(msgspec.to_builtins(shown), ensure_ascii=False, indent=2))
+    else:
+        absent = [
+            name
+            for name, document, one in zip(("config", "reminders"), documents, opened, strict=True)
+            if one.value is None and one.trouble is None and not os.path.exists(document.path)  # noqa: PTH110
+        ]
+        reconfigure = getattr(sys.stdout, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")
+        write(shown, sys.stdout, absent)
+    return 0 if shown.usable else 1
+
+
+def write(shown: Shown, file: IO[str], absent: list[str] | None = None) -> None:
+    """Write it for a person; ``absent`` names the files that are not there."""
+    console = Console(file=file, highlight=False, emoji=False, markup=False)
+
+    def say(text: str) -> None:
+        console.print(text, soft_wrap=True)
+
+    for name, path in (("config", shown.config_file), ("reminders", shown.reminders_file)):
+        say(f"{name:<10}{path}{' (no such file)' if name in (absent or ()) else ''}")
+    for problem in shown.problems:
+        say(f"WARNING   {problem}")
+    say(f"{'now':<10}{shown.now}")
+    say("")
+    hours = f"{shown.interval_seconds / 3600:.2f}h"
+    state = "PAUSED" if shown.paused else "ACTIVE"
+    say(
+        f"Heartbeat {state} | mode={shown.delivery_mode} | "
+        f"interval={_plain(shown.interval_seconds)}s ({hours}) | {_next(shown)} | "
+        f"message={texts.quoted(shown.message, _MESSAGE)}"
+    )
+    overdue = sum(row.overdue for row in shown.reminders)
+    late = f", {overdue} overdue" if overdue else ""
+    say(f"{len(shown.reminders)} reminder(s){late}:" if shown.reminders else "No reminders.")
+    if shown.reminders:
+        _rows(shown, console)
+    say("")
+    say(HELD)
+
+
+def _next(shown: Shown) -> str:
+    if shown.paused:
+        return "no wake is coming"
+    if shown.next is None:
+        return "the first wake is an interval after the server's next start"
+    return f"next {shown.next}{' (overdue)' if shown.overdue else ''}"
+
+
+def _rows(shown: Shown, console: Console) -> None:
+    cells = [_cells(row) for row in shown.reminders]
+    if not console.is_terminal:
+        for line in cells:
+            console.print("  ".join(line), soft_wrap=True)
+        return
+    table = Table()
+    for title in ("id", "next", "", "", "message"):
+        table.add_column(title, overflow="fold")
+    for row, line in zip(shown.reminders, cells, strict=True):
+        table.add_row(*line, style="yellow" if row.overdue else None)
+    console.print(table)
+
+
+def _cells(row: Row) -> list[Any]:
+    left = "(overdue)" if row.overdue else f"(~{row.left_seconds}s)"
+    every = row.every_seconds
+    repeats = "one-shot" if every is None else f"repeats every {_plain(every)}s"
+    return [row.id, row.next, left, repeats, texts.quoted(row.message, _MESSAGE)]
+
+
+def _plain(length: float) -> str:
+    return seconds(round(length * 1000))
