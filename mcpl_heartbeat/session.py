@@ -60,6 +60,8 @@ INSTRUCTIONS = (
     "Wakes you on a schedule and at reminders you set. heartbeat_status says when the next wake "
     "comes and whether wakes can be delivered; reminder_add sets one, reminder_list shows them."
 )
+QUESTIONS = frozenset({"ping", "tools/list", "tools/call", "mcpl/manifest"})
+"""Methods that change nothing by themselves; of the tools, only some do not either."""
 BEFORE_INITIALIZE = frozenset({"initialize", "ping"})
 
 
@@ -101,6 +103,7 @@ class Session:
 
     def __init__(self, *, zone: Zone, token: str, random_id: Callable[[], str]) -> None:
         self._out: list[Action] = []
+        self._stirred = True
         self._buffer = LineBuffer()
         self._policy = Policy((HEARTBEAT,))
         self._outgoing: Outgoing[Sent] = Outgoing(token)
@@ -136,10 +139,14 @@ class Session:
 
     def receive(self, data: bytes, now: Moment) -> list[Action]:
         """Take bytes as they came from the host, cut anywhere."""
-        self._wing.begin(now)
+        self._stirred = self._wing.begin(now) or _is_reached(self._alarm, now)
         for line in self._buffer.feed(data):
             self._line(line, now)
-        return self._pass(now)
+        if self._stirred:
+            return self._pass(now)
+        # Only questions, and no moment has come: nothing can be due.
+        out, self._out = self._out, []
+        return out
 
     def end_of_input(self, now: Moment) -> list[Action]:
         """The host closed its end: a last line may lack its LF."""
@@ -198,7 +205,7 @@ class Session:
         if alarm != self._alarm or _is_reached(alarm, now):
             self._alarm = alarm
             self._emit(alarm)
-        out, self._out[:] = list(self._out), []
+        out, self._out = self._out, []
         return out
 
     def _line(self, line: bytes | TooLong, now: Moment) -> None:
@@ -206,7 +213,9 @@ class Session:
         # Nearly every message is a Request, and an isinstance that fails costs as much as a call.
         if type(message) is Request:
             self._request(message, single_slot(), now)
-        elif type(message) is Batch:
+            return
+        self._stirred = True
+        if type(message) is Batch:
             self._batch(message, now)
         else:
             self._message(message, None, now)
@@ -239,6 +248,8 @@ class Session:
 
     def _request(self, request: Request, slot: ReplySlot, now: Moment) -> None:
         method = self._methods.get(request.method)
+        if request.method not in QUESTIONS:
+            self._stirred = True
         if method is None:
             answer: object = Refusal(
                 METHOD_NOT_FOUND, f"There is no method {tools.shown(request.method)}."
@@ -287,6 +298,7 @@ class Session:
         if host is True:
             host = {}
         self._version = asked.protocol_version
+        self._calls.structured = lifecycle.supports_structured_content(self._version)
         self._client_name = asked.client_name
         self._speaks_mcpl = isinstance(host, dict)
         self._policy.initialized(host)
@@ -331,6 +343,8 @@ class Session:
         checked = arguments.check(call.tool, call.arguments, TOOLS, rules)
         if isinstance(checked, Refusal):
             return checked
+        if not call.tool.read_only or not self._wing.ready:
+            self._stirred = True
         later = _Later(self, request.id, slot)
 
         def carry_out(at: Moment) -> tools.ToolResult | None:

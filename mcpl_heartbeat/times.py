@@ -13,6 +13,7 @@ here reads a clock, the environment or the zone database.
 """
 
 import datetime
+import functools
 import re
 
 import msgspec
@@ -56,12 +57,19 @@ def local_time(wall_ms: int, zone: Zone) -> str:
     Whole seconds, rounded down. Never raises: an instant outside the years that the zone can show
     is shown in UTC, and one outside the years 1 to 9999 as its number of milliseconds.
     """
+    second = wall_ms // 1000
+    if not _FIRST_MS <= wall_ms <= _LAST_MS:
+        return f"{wall_ms} ms after 1970-01-01T00:00:00Z"
+    return _local_second(second, zone)
+
+
+# A burst of reminders shows the same few seconds over and over.
+@functools.lru_cache(maxsize=512)
+def _local_second(second: int, zone: Zone) -> str:
     try:
-        shown = datetime.datetime.fromtimestamp(wall_ms // 1000, zone.tzinfo).isoformat()
+        shown = datetime.datetime.fromtimestamp(second, zone.tzinfo).isoformat()
     except _NOT_SHOWN:
-        if not _FIRST_MS <= wall_ms <= _LAST_MS:
-            return f"{wall_ms} ms after 1970-01-01T00:00:00Z"
-        return f"{_naive_utc(wall_ms).isoformat(timespec='seconds')}+00:00 [UTC]"
+        return f"{_naive_utc(second * 1000).isoformat(timespec='seconds')}+00:00 [UTC]"
     return f"{shown} [{zone.name}]"
 
 
@@ -76,6 +84,7 @@ def shows(wall_ms: int, zone: Zone) -> bool:
     return True
 
 
+@functools.lru_cache(maxsize=16)
 def utc_time(wall_ms: int) -> str:
     """Show an instant as ISO 8601 in UTC with milliseconds and ``Z`` (MCPL §9, ``timestamp``).
 

@@ -383,6 +383,9 @@ def _line(body: bytes) -> bytes:
     tokens, since the encoder escapes those in strings.
     """
     if not body.isascii():
+        # The one such character that our own words hold.
+        body = body.replace(b"\xc2\xb7", rb"\u00b7")
+    if not body.isascii():
         body = _NON_ASCII.sub(_escaped, body.decode("utf-8", "replace")).encode("ascii")
     if 0x0A in body or 0x0D in body:
         body = body.replace(b"\n", b" ").replace(b"\r", b" ")

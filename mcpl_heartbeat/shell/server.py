@@ -5,6 +5,7 @@ one write. One task keeps time. A task of its own is only for what has to wait: 
 being opened, a host that does not take its bytes.
 """
 
+import gc
 import logging
 from collections import deque
 from collections.abc import Callable
@@ -157,6 +158,9 @@ class Server:
             opening = Opening(config=Opened(trouble=trouble), reminders=Opened(trouble=trouble))
         self._opened = True
         self._perform(self._session.opened, opening)
+        # What is there by now mostly stays, so the collector need not look at it (see cli.py).
+        gc.freeze()
+        gc.enable()
         self._progress.unpark_all()
         while self._session.standby:
             await trio.sleep(TAKE_OVER_PAUSE)

@@ -34,6 +34,8 @@ class WakeCalls:
     def __init__(self, wing: WakeWing) -> None:
         self._wing = wing
         self._status_of = Status(wing)
+        self.structured = True
+        """Whether the host's protocol version has structured content at all."""
         self._handlers: dict[str, Callable[..., ToolResult | None]] = {
             "heartbeat_status": self._status,
             "heartbeat_configure": self._configure,
@@ -71,10 +73,8 @@ class WakeCalls:
         wing = self._wing
         notes = self._troubles(wing.config_ledger, wing.reminders_ledger) + extra
         notes = self._status_of.unanswered(now) + notes
-        return ToolResult(
-            texts.lines(self._status_of.line(now), notes),
-            self._status_of.values(tools.StatusResult, now, notes),
-        )
+        values = self._status_of.values(tools.StatusResult, now, notes) if self.structured else None
+        return ToolResult(texts.lines(self._status_of.line(now), notes), values)
 
     def _configure(
         self,

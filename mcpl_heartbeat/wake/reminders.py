@@ -167,6 +167,8 @@ class ReminderBook:
     def due(self, now: int, limit: int) -> list[Reminder]:
         """Up to ``limit`` waiting reminders whose time has come, soonest due first."""
         found: list[Reminder] = []
+        if not self._waiting or self._waiting[0][0] > now:
+            return found
         for due, _, id in islice(self._waiting, limit):
             if due > now:
                 break
@@ -184,10 +186,11 @@ class ReminderBook:
 
     def next_monotonic(self) -> int | None:
         """When (monotonic ms) ``pass_time`` next has something to do."""
-        moments = [at for at, _ in self._retries[:1]]
-        if self._answers_by:
-            moments.append(self._answers_by[0][0])
-        return min(moments, default=None)
+        answer = self._answers_by[0][0] if self._answers_by else None
+        if not self._retries:
+            return answer
+        retry: int = self._retries[0][0]
+        return retry if answer is None else min(retry, answer)
 
     def sent(self, row: Reminder, request_id: str, wall: int, monotonic: int) -> None:
         """Its push was written under ``request_id``."""

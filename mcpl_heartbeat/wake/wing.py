@@ -34,7 +34,7 @@ from mcpl_heartbeat.wake.files import Config, Reminder, merge_config, merge_remi
 from mcpl_heartbeat.wake.ledger import Ledger
 from mcpl_heartbeat.wake.pushes import Coalescing, Pushes, Sent, SentReminder, SentTick
 
-BURST = 200
+BURST = 64
 """How many reminders leave in one pass, so that calls are answered between passes."""
 PROBE_EVERY_MS = 60_000
 """How often (ms) a reminder that falls due is tried at a host that denies them all."""
@@ -114,11 +114,16 @@ class WakeWing:
 
     # The verbs ------------------------------------------------------------------------------------
 
-    def begin(self, now: Moment) -> None:
-        """A pass begins: see whether the clock was stepped before anything is reckoned with it."""
+    def begin(self, now: Moment) -> bool:
+        """A pass begins: see whether the clock was stepped before anything is reckoned with it.
+
+        True when it was, so that the pass has to end with ``pump``.
+        """
         step = self._steps.observe(now)
-        if step is not None and self.ready:
-            self._clock_stepped(step, now)
+        if step is None or not self.ready:
+            return False
+        self._clock_stepped(step, now)
+        return True
 
     def opened(self, opening: Opening, now: Moment) -> None:
         """The files were read, at start or when this server takes over from another."""
@@ -206,23 +211,16 @@ class WakeWing:
         """When (wall ms, monotonic ms) ``pump`` next has something to do."""
         if not self.ready or self.held_by is not None:
             return None, None
-        wall = [] if self.schedule.state is schedule.Tick.PAUSED else [self.schedule.slot]
+        wall = None if self.schedule.state is schedule.Tick.PAUSED else self.schedule.slot
+        monotonic = self.reminders.next_monotonic()
         waiting = self.reminders.next_waiting()
-        probe = None
         if waiting is not None and self.blocked() is None:
             if self.refusal is None:
-                wall.append(waiting)
+                wall = _sooner(wall, waiting)
             else:
-                probe = self._probe_at
-        monotonic = (
-            probe,
-            self.reminders.next_monotonic(),
-            self.config_ledger.next_monotonic,
-            self.reminders_ledger.next_monotonic,
-        )
-        return min(wall, default=None), min(
-            (at for at in monotonic if at is not None), default=None
-        )
+                monotonic = _sooner(monotonic, self._probe_at)
+        monotonic = _sooner(monotonic, self.config_ledger.next_monotonic)
+        return wall, _sooner(monotonic, self.reminders_ledger.next_monotonic)
 
     # Heartbeats -----------------------------------------------------------------------------------
 
@@ -385,3 +383,9 @@ class WakeWing:
         for trouble in troubles:
             if trouble is not None:
                 self.log(Level.WARNING, trouble.text)
+
+
+def _sooner(one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return one if one <= other else other
