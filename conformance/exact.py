@@ -1,8 +1,11 @@
 """JSON read and written without loss: numbers keep their value and spelling, strings their text."""
 
 import json
+import re
 from decimal import Decimal
 from typing import Any, NoReturn
+
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 def read(text: str) -> Any:
@@ -17,6 +20,23 @@ def read(text: str) -> Any:
         raise ValueError("nested too deep to be read") from None
 
 
+def read_without_twins(text: str) -> Any:
+    """Return the value of ``text`` as ``read`` does; ``ValueError`` for a name given twice, too."""
+
+    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        value = dict(pairs)
+        if len(value) != len(pairs):
+            raise ValueError("a name is given twice")
+        return value
+
+    try:
+        return json.loads(
+            text, parse_float=Decimal, parse_constant=_no_constant, object_pairs_hook=members
+        )
+    except RecursionError:
+        raise ValueError("nested too deep to be read") from None
+
+
 def read_leniently(text: str) -> Any:
     """Return the value of ``text`` with ``NaN`` and the like taken, or ``None`` for no JSON."""
     try:
@@ -25,20 +45,28 @@ def read_leniently(text: str) -> Any:
         return None
 
 
-def write(value: Any, *, ascii_only: bool = False) -> str:
-    """Return ``value`` as JSON on one line."""
-    match value:
-        case Decimal():
-            return str(value)
-        case list() | tuple():
-            return "[" + ", ".join(write(item, ascii_only=ascii_only) for item in value) + "]"
-        case dict():
-            members = (
-                f"{json.dumps(name, ensure_ascii=ascii_only)}: {write(item, ascii_only=ascii_only)}"
-                for name, item in value.items()
-            )
-            return "{" + ", ".join(members) + "}"
-    return json.dumps(value, ensure_ascii=ascii_only)
+def write(value: Any) -> str:
+    """Return ``value`` as JSON on one line that can be written as UTF-8.
+
+    Half a surrogate pair, which UTF-8 cannot hold, is escaped.
+    """
+    text = _write(value, ascii_only=False)
+    return _write(value, ascii_only=True) if _HALF.search(text) else text
+
+
+def _write(value: Any, *, ascii_only: bool) -> str:
+    def text(value: Any) -> str:
+        match value:
+            case Decimal():
+                return str(value)
+            case list() | tuple():
+                return "[" + ", ".join(map(text, value)) + "]"
+            case dict():
+                members = (f"{text(name)}: {text(item)}" for name, item in value.items())
+                return "{" + ", ".join(members) + "}"
+        return json.dumps(value, ensure_ascii=ascii_only)
+
+    return text(value)
 
 
 def same(one: Any, other: Any) -> bool:

@@ -10,7 +10,7 @@ from conformance.folder import Folder
 from conformance.host import Answers, Message, Seat, match_message
 from conformance.outcome import Failure, Outcome, of_rules
 from conformance.patterns import Clock, Miss
-from conformance.stage import CannotStartError, Peer, Stage
+from conformance.stage import Peer, Stage, StageError
 from conformance.transcripts import Step, Transcript
 
 FIRST_ID = 9001
@@ -100,7 +100,7 @@ class Player:
 
     def send(self, step: Step, message: Any) -> None:
         """Write one message as a line."""
-        self.write(step, exact.write(message).encode("utf-8", "surrogatepass") + b"\n")
+        self.write(step, exact.write(message).encode() + b"\n")
 
     def write(self, step: Step, data: bytes) -> None:
         """Write bytes, and see them taken."""
@@ -182,7 +182,7 @@ class Player:
                     carry_out(self, step)
                     self.stage.let_pass(0)
                 self.complain()
-            except (BrokenError, CannotStartError, values.UnboundError) as broken:
+            except (BrokenError, StageError, values.UnboundError) as broken:
                 self.broken = broken
                 return step
         return None

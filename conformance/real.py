@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from conformance.host import Seat
-from conformance.stage import CannotStartError
+from conformance.stage import StageError
 
 _CHUNK = 65_536
 _LOOK_AGAIN = 0.02
@@ -53,7 +53,7 @@ class RealStage:
                 start_new_session=True,
             )
         except OSError as error:
-            raise CannotStartError(f"{self._command[0]} cannot be started: {error}") from None
+            raise StageError(f"{self._command[0]} cannot be started: {error}") from None
         peer = RealPeer(process, seat, self._selector)
         self._peers.append(peer)
         return peer

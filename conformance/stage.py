@@ -6,8 +6,8 @@ from typing import Protocol
 from conformance.host import Seat
 
 
-class CannotStartError(Exception):
-    """The server could not be started; the text says why."""
+class StageError(Exception):
+    """The server cannot be played against (any more); the text says why."""
 
 
 class Peer(Protocol):

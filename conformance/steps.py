@@ -17,7 +17,7 @@ TIME_TO_LEAVE = 2.0
 
 
 def carry_out(player: Player, step: Step) -> None:
-    """Carry out one step, or raise ``BrokenError``, ``CannotStartError`` or ``UnboundError``."""
+    """Carry out one step, or raise ``BrokenError``, ``StageError`` or ``UnboundError``."""
     _STEPS[step.kind](player, step)
 
 
@@ -37,7 +37,7 @@ def _host(player: Player, step: Step) -> None:
                 player.stage.between_writes()
         case {"$lines": list(messages)}:
             lines = [exact.write(player.fill(message)) + "\n" for message in messages]
-            player.write(step, "".join(lines).encode("utf-8", "surrogatepass"))
+            player.write(step, "".join(lines).encode())
         case _:
             player.send(step, player.fill(step.value))
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from conformance import moments
 from conformance.host import Seat
+from conformance.stage import StageError
 from mcpl_heartbeat.actions import Action, Level, Log, Moment, Push, Reply, Save, WakeAt
 from mcpl_heartbeat.session import Session
 from mcpl_heartbeat.shell import environment as surroundings
@@ -19,6 +20,8 @@ from mcpl_heartbeat.shell.server import TAKE_OVER_PAUSE
 
 LONGEST_PAUSE = 30_000
 """Milliseconds after a step of the clock or a suspend until the shell looks at it at the latest."""
+MOST_RINGS = 300_000
+"""Alarms in one step after which it is taken that there is no end to them."""
 _TAKE_OVER = round(TAKE_OVER_PAUSE * 1000)
 _SIGNALS = {"SIGTERM": 15, "SIGKILL": 9, "SIGINT": 2, "SIGHUP": 1}
 
@@ -48,6 +51,7 @@ class VirtualStage:
     def let_pass(self, seconds: float, until: Callable[[], bool] = lambda: False) -> bool:
         """Move both clocks on, alarm by alarm, until ``until()`` or ``seconds`` are over."""
         end = self.monotonic + round(seconds * 1000)
+        rings = 0
         while not until():
             waits = [wait for peer in self._peers if (wait := peer.sleeps()) is not None]
             wait = min(waits, default=end - self.monotonic + 1)
@@ -58,6 +62,9 @@ class VirtualStage:
             for peer in self._peers:
                 if peer.sleeps() == 0:
                     self.do(peer.ring)
+            rings += 1
+            if rings > MOST_RINGS:
+                raise StageError(f"the server rang {MOST_RINGS} alarms within {seconds:g} s")
         return True
 
     def between_writes(self) -> None:
