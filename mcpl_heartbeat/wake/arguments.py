@@ -155,9 +155,9 @@ class AddArguments(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     at_iso: Annotated[
         Moment | UnsetType,
         Meta(
-            description="The moment it first comes, in the form 2030-01-31T09:00:00 (seconds may be left "
-            "out or have a fraction), then Z, an offset such as -08:00, or nothing for your "
-            "own time zone. No other ISO 8601 form is taken: no date alone, week or hour 24. "
+            description="The moment it first comes, in the form 2030-01-31T09:00:00 (seconds may "
+            "be left out or have a fraction), then Z, an offset such as -08:00, or nothing for "
+            "your own time zone. No other ISO 8601 form is taken: no date alone, week or hour 24. "
             "Must lie ahead (up to a minute ago counts as now) and before the year 10000; at "
             "most 64 characters. Not together with inSeconds, inMinutes or inHours.",
         ),

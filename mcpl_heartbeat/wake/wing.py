@@ -361,10 +361,7 @@ class WakeWing:
             ours = self.config()
             merged = merge_config(ledger.base or Config(), theirs, ours, whole=whole)
             if merged.took is not None:
-                self._known_config = merged.value
-                self._take_settings(merged.value, now)
-                if texts.interval_ms(merged.value) != texts.interval_ms(ours):
-                    self._rearm(now)
+                self._take_hand_edit(merged.value, ours, now)
         else:
             rows = self.reminders.snapshot()
             merged = merge_reminders(ledger.base, theirs, rows, whole=whole)
@@ -375,9 +372,14 @@ class WakeWing:
             self.log(Level.WARNING, took)
         ledger.merged(theirs, outcome.opened.trouble, took)
 
-    def _rearm(self, now: Moment) -> None:
-        if not self.settings.paused:
-            self.schedule.rearm(texts.interval_ms(self.settings), now.wall)
+    def _take_hand_edit(self, config: Config, ours: Config, now: Moment) -> None:
+        """Run on a config that another hand has changed; the schedule moves only if that says so."""
+        self._known_config = config
+        self.settings = config
+        if texts.interval_ms(config) != texts.interval_ms(ours) and not config.paused:
+            self.schedule.rearm(texts.interval_ms(config), now.wall)
+        elif (config.paused, config.next_at) != (ours.paused, ours.next_at):
+            self._take_settings(config, now)
 
     def _warn_of(self, *troubles: Any) -> None:
         for trouble in troubles:

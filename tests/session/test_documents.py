@@ -359,3 +359,16 @@ def test_a_refused_call_says_what_is_wrong_with_the_files_too() -> None:
     second.connect()
     for tool, arguments in (("reminder_add", {}), ("reminder_list", {"offset": -1})):
         assert "process 4711" in second.text(tool, **arguments)
+
+
+@pytest.mark.requirement("file.changed-merge", "schedule.skips-unanswered")
+def test_a_hand_edit_of_the_words_does_not_send_a_heartbeat_that_is_out_again() -> None:
+    world = World(answer=lambda push: None)
+    world.connect()
+    world.call("heartbeat_configure", intervalSeconds=60)
+    world.pass_time(MINUTE)
+    config = {**world.disk.config(), "message": "by hand"}
+    world.disk.bytes[Document.CONFIG] = json.dumps(config).encode()
+    assert "by hand" in world.text("heartbeat_configure", deliveryMode="message")
+    world.pass_time(30_000)
+    assert len(world.pushes) == 1
