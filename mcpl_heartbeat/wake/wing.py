@@ -373,7 +373,7 @@ class WakeWing:
         ledger.merged(theirs, outcome.opened.trouble, took)
 
     def _take_hand_edit(self, config: Config, ours: Config, now: Moment) -> None:
-        """Run on a config that another hand has changed; the schedule moves only if that says so."""
+        """Run on a config changed by another hand; the schedule moves only where that says so."""
         self._known_config = config
         self.settings = config
         if texts.interval_ms(config) != texts.interval_ms(ours) and not config.paused:
