@@ -13,8 +13,11 @@ import shutil
 import subprocess
 import sys
 import time
-import venv
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+# It makes environments on machines that have no ensurepip, too.
+import start
 
 PYTHON_CLIENTS = {
     "mcp": ["mcp>=2.3,<3", "trio"],
@@ -51,7 +54,9 @@ def _one(target: Path, make, packages: list[str]) -> bool:
 def _python_client(target: Path, packages: list[str]) -> str:
     python = target / "bin" / "python"
     if not python.exists():
-        venv.create(target, with_pip=True, symlinks=True)
+        start.make_environment(target)
+    if not start.has_pip(target):
+        start.add_pip(target)
     _run([python, "-m", "pip", "install", "--quiet", "--no-input", *packages])
     return ", ".join(packages)
 
