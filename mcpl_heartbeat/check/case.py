@@ -21,6 +21,8 @@ class Facts(msgspec.Struct, frozen=True):
     command: str | None
     """The program that the command starts, ``None`` when there is none."""
     files: dict[str, FileFact]
+    missing_arguments: tuple[str, ...] = ()
+    """Whole paths among the arguments where nothing is."""
     silent: bool = False
     held_by: str | None = None
     zone_known: bool = True

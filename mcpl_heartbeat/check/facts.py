@@ -21,6 +21,7 @@ def gather(plan: Plan) -> Facts:
     return Facts(
         command=_command(plan, folder),
         files=files,
+        missing_arguments=tuple(word for word in plan.args if _is_missing(word)),
         silent=_silent(Path(files[CONFIG_FILE].real)),
         held_by=next((h for fact in files.values() if (h := _holder(Path(fact.real)))), None),
         zone_known=not zone or _is_zone(zone),
@@ -35,6 +36,13 @@ def _command(plan: Plan, folder: Path) -> str | None:
         plain = folder / plan.command
         return str(plain) if plain.is_file() and os.access(plain, os.X_OK) else None
     return shutil.which(plan.command, path=path)
+
+
+def _is_missing(argument: str) -> bool:
+    try:
+        return argument.startswith("/") and not Path(argument).exists()
+    except (OSError, ValueError):
+        return True
 
 
 def _file(path: Path) -> FileFact:

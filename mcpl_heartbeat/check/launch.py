@@ -93,7 +93,12 @@ def _arguments(case: Case) -> Iterator[Finding]:
             "args must be an array of strings.",
             'Write ["--stdio"].',
         )
-    elif case.plan.command and "--stdio" not in case.plan.args:
+        return
+    for path in case.facts.missing_arguments:
+        yield warning(
+            "args", case.in_launch("args"), f"There is nothing at {path}.", "Correct the path."
+        )
+    if case.plan.command and "--stdio" not in case.plan.args:
         yield error(
             "args",
             case.in_launch("args"),

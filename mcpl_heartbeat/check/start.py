@@ -17,6 +17,7 @@ import msgspec
 
 from mcpl_heartbeat.check.case import Case
 from mcpl_heartbeat.check.findings import Finding, error, note, warning
+from mcpl_heartbeat.check.gate import as_list
 from mcpl_heartbeat.check.hosts import PROFILES, Policy, Profile, policy
 from mcpl_heartbeat.check.watch import Watch
 from mcpl_heartbeat.demo.host import Failure, Host
@@ -58,11 +59,15 @@ def try_out(case: Case, seconds: float | None = None) -> tuple[Outcome, list[Fin
         try:
             with _Host(case, command, environment, watch) as host:
                 return _converse(case, profile, host, started, seconds)
-        except Failure as failure:
-            text = f"{_capital(str(failure))}."
-            if host_said := [line for line in watch.log if line not in text][-1:]:
-                text += f" It said: {host_said[0]}"
-            return Outcome(why_not=str(failure)), [
+        except (Failure, AttributeError, LookupError, TypeError) as failure:
+            # The last three: an answer of another shape than the protocol's.
+            if not isinstance(failure, Failure):
+                failure = Failure(f"the server's answers are not MCP's ({failure})")
+            reason, _, last_words = str(failure).partition(". Its last words: ")
+            text = f"{_capital(reason)}."
+            if last_words or watch.log:
+                text += f" It said: {last_words or watch.log[-1]}"
+            return Outcome(why_not=reason), [
                 error("start", where, text, "Run the command by hand and see what it says.")
             ]
 
@@ -152,7 +157,7 @@ def _converse(
     listed = host.request("tools/list", {}, limit or 60.0)
     seconds = time.monotonic() - started
     tools = tuple(
-        str(tool.get("name")) for tool in listed.get("tools") or () if isinstance(tool, dict)
+        str(tool.get("name")) for tool in as_list(listed.get("tools")) if isinstance(tool, dict)
     )
     status = host.call("heartbeat_status", {})[0] if "heartbeat_status" in tools else ""
     wakes = False
@@ -239,7 +244,7 @@ def _negotiate(
     update = policy(case.host, case.entry, frozenset(advertised))
     declared = mcpl.get("featureSets")
     if not isinstance(declared, dict):
-        declared = {str(_object(one).get("name")): one for one in declared or ()}
+        declared = {str(_object(one).get("name")): one for one in as_list(declared)}
     host.declared = frozenset(declared)
     host.policy = update
     host.granted = frozenset(update.granted)
@@ -247,8 +252,8 @@ def _negotiate(
     if receipt.get("accepted") is False:
         host.granted = frozenset()
         return f"the server refused the policy: {receipt.get('reason')}"
-    notes = [str(text) for text in receipt.get("notes") or ()]
-    off = receipt.get("unavailableFeatures") or ()
+    notes = [str(text) for text in as_list(receipt.get("notes"))]
+    off = as_list(receipt.get("unavailableFeatures"))
     if any(_object(entry).get("featureSet") == "heartbeat" for entry in off):
         return notes[0].rstrip(".") if notes else "the server reports heartbeat as unavailable"
     return ""

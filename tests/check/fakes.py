@@ -39,6 +39,10 @@ for line in sys.stdin:
                 continue
             accepted = kind != "refuses"
             answer(request, {"accepted": accepted, "reason": "not on Sundays"})
+        case "tools/list" if kind == "odd":
+            answer(request, {"tools": [{"name": "heartbeat_status"}]})
+        case "tools/call" if kind == "odd":
+            answer(request, {"content": ["text"]})
         case "tools/list":
             answer(
                 request, {"tools": [] if kind == "toolless" else [{"name": "heartbeat_trigger"}]}

@@ -1,11 +1,18 @@
 """What is wrong in an entry before anything is started."""
 
-import pytest
+import json
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpl_heartbeat.check import rules
 from mcpl_heartbeat.check.case import Facts, FileFact
 from mcpl_heartbeat.check.findings import Finding, Level, exit_code, graded
+from mcpl_heartbeat.check.hosts import plan
+from mcpl_heartbeat.check.recipe import Host, read
 
-from .support import FILES, SHELL, bridge, framework, judged, launch, only
+from .support import FILES, SHELL, bridge, cases_of, framework, judged, launch, only
 
 DESKTOP = "claude_desktop_config.json"
 
@@ -201,6 +208,30 @@ def test_tools_the_agent_does_not_get():
     assert "reminder_add, reminder_list, reminder_cancel" in finding.text
     finding = only(judged(framework(disabledTools=["heartbeat_trigger"])))
     assert finding.text == "The agent does not get heartbeat_trigger."
+
+
+LEAVES = st.none() | st.booleans() | st.integers() | st.text() | st.sampled_from(["*", "${A}"])
+VALUES = st.recursive(
+    LEAVES, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=6
+)
+MEMBERS = st.sampled_from(
+    ["command", "args", "env", "url", "transport", "enabledFeatureSets", "disabledFeatureSets",
+     "enabledCapabilities", "disabledCapabilities", "grant", "enableFeatureSets", "enabledTools",
+     "wake", "reconnect", "protocol", "cwd", "inheritEnv"]
+)  # fmt: skip
+
+
+@pytest.mark.requirement("people.check-formats")
+@given(st.dictionaries(MEMBERS, VALUES), st.sampled_from(Host), VALUES)
+def test_whatever_stands_in_an_entry_is_judged(members, host, wake):
+    config = {"mcpServers": {"heartbeat": members}, "modules": {"wake": wake}, "agent": wake}
+    recipe, _ = read(json.dumps(config), "x.json", host, None)
+    for entry in recipe.entries:
+        planned = plan(recipe, entry, {})
+        (case,) = cases_of(config, host=host)
+        findings = rules.judge(case)
+        assert all(finding.remedy for finding in findings if finding.level is not Level.NOTE)
+        assert planned.files
 
 
 @pytest.mark.requirement("people.check-exit")

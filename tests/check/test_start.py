@@ -130,13 +130,28 @@ def test_what_is_due_stays_due(files, tmp_path):
     assert set(tmp_path.iterdir()) - before == {tmp_path / "recipe.json"}
 
 
+@pytest.mark.requirement("people.check-takes-nothing")
+def test_what_is_due_stays_due_where_a_wrapper_names_the_files(files, tmp_path):
+    due = {"id": "rem_1", "message": "x", "createdAt": 1, "fireAt": 2, "everySeconds": None}
+    real_file = tmp_path / "real.json"
+    real_file.write_text(json.dumps([due]), encoding="utf-8")
+    wrapper = tmp_path / "wrapper"
+    names_it = f"export HEARTBEAT_REMINDERS_FILE={real_file}"
+    wrapper.write_text(f'#!/bin/sh\n{names_it}\nexec {COMMAND} "$@"\n', encoding="utf-8")
+    wrapper.chmod(0o755)
+    report = check(framework(**real(files, command=str(wrapper))), tmp_path)
+    assert report.outcomes["heartbeat"].wakes is True
+    assert "reminders=1" in gets(report)
+    assert [row["id"] for row in json.loads(real_file.read_text(encoding="utf-8"))] == ["rem_1"]
+
+
 @pytest.mark.requirement("people.check-timeout")
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
         (
             "dies",
-            "The server ended before it answered initialize (exit code 3). Its last words: no",
+            "The server ended before it answered initialize (exit code 3). It said: no",
         ),
         ("hangs", "The server did not answer initialize within 1 s."),
         ("no-receipt", "The server did not answer featureSets/update within 1 s."),
@@ -144,6 +159,7 @@ def test_what_is_due_stays_due(files, tmp_path):
         ("refuses", "the server refused the policy: not on Sundays"),
         ("plain", "the server offers no MCPL"),
         ("toolless", "no heartbeat_trigger to try it with"),
+        ("odd", "The server's answers are not MCP's"),
         ("works not", "No wake will reach the agent: Nothing today."),
     ],
 )
@@ -169,6 +185,13 @@ def test_a_command_that_cannot_be_run(files, tmp_path):
         assert report.status == 2
         assert report.findings[0].id == "command"
         assert "Its command cannot be started" in gets(report)
+
+
+@pytest.mark.requirement("people.check-command")
+def test_an_argument_that_names_nothing(files, tmp_path):
+    args = [str(tmp_path / "index.js"), str(tmp_path), "--stdio"]
+    report = check(framework(**real(files, args=args)), tmp_path, starts=False)
+    assert [finding.text for finding in report.findings] == [f"There is nothing at {args[0]}."]
 
 
 @pytest.mark.requirement("people.check-command")
