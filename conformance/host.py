@@ -23,9 +23,11 @@ with warnings.catch_warnings():
 
 PUSH = "push/event"
 MOST_MESSAGES = 50_000
+MOST_ASKED = 5_000
 MOST_BYTES = 64 * 1024 * 1024
 LONGEST_LINE = 32 * 1024 * 1024
 LONGEST_LOG = 1024 * 1024
+_FLOOD = "floods its host: it wrote more than any host would read"
 UNREAD = 1024 * 1024
 """A line of the host's longer than this (bytes) is not looked at for ids."""
 
@@ -55,7 +57,10 @@ def match_message(pattern: Any, message: Message, names: Names, clock: Clock) ->
 
 
 def answer_to(line: str, answer: Any) -> str:
-    """Return the host's answer to the server's request on ``line``; empty for a Notification."""
+    """Return the host's answer to the server's Request on ``line``.
+
+    ``answer`` is for a push; a host knows no other method.
+    """
 
     def push_event(**params: Any) -> Any:
         if "result" in answer:
@@ -147,7 +152,7 @@ class Seat:
         self._taken_in[0] += 1
         self._taken_in[1] += len(line)
         if self._taken_in[0] > MOST_MESSAGES or self._taken_in[1] > MOST_BYTES:
-            return self._complain("floods its host: it wrote more than any host would read")
+            return self._complain(_FLOOD)
         try:
             text = line.decode("utf-8")
             value = exact.read(text)
@@ -181,8 +186,10 @@ class Seat:
             if key in self._used:
                 return self._complain(f"asks with an id it has used already: {_cut(message.line)}")
             self._used.add(key)
+            if len(self._used) > MOST_ASKED:
+                return self._complain(_FLOOD)
         if not message.is_push:
-            return self.answer(message, {"error": {"code": -32601, "message": "unknown"}})
+            return self.answer(message, None)
         self._pushes.append((self, message))
         answer = self._answers.next()
         if answer not in ("never", "later"):
@@ -191,9 +198,8 @@ class Seat:
 
     def answer(self, message: Message, answer: Any) -> None:
         """Answer a request of the server, whether or not it was answered before."""
-        reply = answer_to(message.line, answer)
-        if reply:
-            self.write(reply.encode() + b"\n")
+        if "id" in message.value:
+            self.write(answer_to(message.line, answer).encode() + b"\n")
 
     def _complain(self, text: str) -> None:
         if self.problem is None:

@@ -6,10 +6,13 @@ What a mutant looks like is in ``FORMAT.md``, *Broken servers*; they live in ``c
 import contextlib
 import importlib
 import pkgutil
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
+
+_INHERITED = object()
 
 
 class Patch:
@@ -24,7 +27,9 @@ class Patch:
         In a class, a plain function becomes a method, as in any class.
         """
         # From the class itself, so that a static or class method is put back as one.
-        held = vars(owner)[name] if name in vars(owner) else getattr(owner, name)
+        held = vars(owner).get(name, _INHERITED)
+        if held is _INHERITED:
+            getattr(owner, name)
         self._before.append((owner, name, held))
         setattr(owner, name, value)
 
@@ -32,7 +37,10 @@ class Patch:
         """Put everything back, the latest first."""
         while self._before:
             owner, name, value = self._before.pop()
-            setattr(owner, name, value)
+            if value is _INHERITED:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, value)
 
 
 class Mutant(msgspec.Struct, frozen=True):
@@ -76,8 +84,20 @@ def load() -> dict[str, Mutant]:
 def applied(mutant: Mutant) -> Iterator[None]:
     """Break the package inside ``with``."""
     patch = Patch()
+    _forget()
     try:
         mutant.apply(patch)
         yield
     finally:
         patch.undo()
+        _forget()
+
+
+def _forget() -> None:
+    """Empty the package's caches: what one server has worked out must not serve another."""
+    for name, module in list(sys.modules.items()):
+        if name.split(".")[0] == "mcpl_heartbeat":
+            for value in list(vars(module).values()):
+                clear = getattr(value, "cache_clear", None)
+                if clear is not None:
+                    clear()

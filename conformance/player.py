@@ -121,9 +121,9 @@ class Player:
 
     def wait(self, step: Step, until: Callable[[], Any]) -> bool:
         """Let time go by until something is there, the server is gone, or ``within`` is over."""
-        seat, peer = self.server(step.on).connection()
+        _, peer = self.server(step.on).connection()
         self.stage.let_pass(
-            step.within, lambda: bool(until()) or peer.ended or seat.problem is not None
+            step.within, lambda: bool(until()) or peer.ended or self.problem() is not None
         )
         self.complain()
         return bool(until())
@@ -159,11 +159,16 @@ class Player:
         result = match_message(pattern, message, self.names, self.clock(step))
         self.demand(result, why, pattern, message.line)
 
+    def problem(self) -> str | None:
+        """Say what a server has said that no server may, if one has."""
+        seats = (server.seat for server in self._servers.values())
+        return next((seat.problem for seat in seats if seat is not None and seat.problem), None)
+
     def complain(self) -> None:
         """Fail when a server has said what no server may."""
-        for server in self._servers.values():
-            if server.seat is not None and server.seat.problem is not None:
-                raise BrokenError(server.seat.problem)
+        problem = self.problem()
+        if problem is not None:
+            raise BrokenError(problem)
 
     # The run --------------------------------------------------------------------------------------
 

@@ -192,7 +192,7 @@ def _quiet(player: Player, step: Step) -> None:
         return next(filter(is_of_kind, seat.inbox), None)
 
     player.stage.let_pass(
-        float(step.value), lambda: found() is not None or seat.problem is not None
+        float(step.value), lambda: found() is not None or player.problem() is not None
     )
     message = found()
     if message is not None:
@@ -233,7 +233,7 @@ def _answer(player: Player, message: Message, answer: Any, on: str | None = None
 
 
 def _pass(player: Player, step: Step) -> None:
-    player.stage.let_pass(float(step.value))
+    player.stage.let_pass(float(step.value), lambda: player.problem() is not None)
 
 
 def _until(player: Player, step: Step) -> None:
