@@ -63,7 +63,16 @@ class Transcriber:
         self._initialized_by = ""
         self._heard_at = session.began
         self._longest = 0.0
-        self._mcpl = ""
+        self._learn_secrets()
+
+    def _learn_secrets(self) -> None:
+        """Look at everything once: a secret may show before it can be told to be one."""
+        for kind in ("host", "server"):
+            pieces = (event.data for event in self._session.events if event.kind == kind)
+            whole = b"".join(piece for piece in pieces if isinstance(piece, bytes))
+            for line in [*self._session.before.values(), *whole.split(b"\n")]:
+                self._secrets.hide(exact.read_leniently(line.decode("utf-8", "replace")))
+                self._secrets.hide_in_bytes(line)
 
     def text(self) -> str:
         """Return the whole transcript."""

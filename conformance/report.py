@@ -43,6 +43,15 @@ class Run(msgspec.Struct, frozen=True):
         )
 
 
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
+_CONTROLS |= {0x09: "\t", 0x0A: "\n"}
+
+
+def _visible(text: str) -> str:
+    """Return ``text`` with control characters spelled out: a server does not paint our terminal."""
+    return text.translate(_CONTROLS)
+
+
 def where(outcome: Outcome) -> str:
     """Return the place of a failure, as editors and terminals understand it."""
     failure = outcome.failure
@@ -65,14 +74,14 @@ def plain(run: Run) -> str:
 
 
 def _failed_plainly(outcome: Outcome, failure: Failure) -> str:
-    lines = [f"{where(outcome)}: {outcome.title}", f"  {failure.why}"]
+    lines = [f"{where(outcome)}: {outcome.title}", f"  {_visible(failure.why)}"]
     for heading, text in (
         ("line", failure.step),
         ("wanted", failure.wanted),
         ("got", failure.got),
         ("log", failure.log),
     ):
-        first, *rest = text.splitlines() or [""]
+        first, *rest = _visible(text).splitlines() or [""]
         if text:
             lines.append(f"  {heading + ':':<8}{first}")
             lines.extend(f"          {line}" for line in rest)
@@ -100,14 +109,14 @@ def print_in_colour(run: Run) -> None:
         if failure is None:
             continue
         console.print(Text(f"{where(outcome)}: {outcome.title}", style="bold"))
-        console.print(Text(failure.why, style="red"))
-        console.print(Text(failure.step, style="dim"))
+        console.print(Text(_visible(failure.why), style="red"))
+        console.print(Text(_visible(failure.step), style="dim"))
         if failure.wanted or failure.got:
             side_by_side = Table("wanted", "got", expand=True)
-            side_by_side.add_row(Text(failure.wanted), Text(failure.got))
+            side_by_side.add_row(Text(_visible(failure.wanted)), Text(_visible(failure.got)))
             console.print(side_by_side)
         if failure.log:
-            console.print(Text(failure.log.rstrip(), style="dim"))
+            console.print(Text(_visible(failure.log.rstrip()), style="dim"))
         console.print()
     table = Table("rule", "verdict", "shown by", title="Rule by rule", title_justify="left")
     for rule in run.rules:
