@@ -77,6 +77,7 @@ def test_a_refused_silent_tick_falls_back_to_a_message_each_time(spawn: Spawn) -
     assert shown(server.pushes[1]).endswith("hello")
     assert len({event_id(push) for push in server.pushes}) == 4
     assert "mode=silent (the host refused a silent wake, " in server.status()
+    server.wait_log("silent")
     warnings = [line for line in server.stderr.splitlines() if "WARNING" in line]
     assert len([line for line in warnings if "silent" in line]) == 1
 

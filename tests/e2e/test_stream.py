@@ -171,6 +171,10 @@ def test_an_argument_given_twice_is_refused_by_name(host: Host) -> None:
     assert "Heartbeat ACTIVE" in host.status()
 
 
+def _deep_answers(host: Host) -> list[Message]:
+    return [m for m in host.messages if m.get("id", ...) in (8, None)]
+
+
 @pytest.mark.requirement("field.26", "jsonrpc.parse-error")
 def test_deep_nesting_gets_an_error_and_the_server_lives(host: Host) -> None:
     host.write(b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}\n")
@@ -182,8 +186,8 @@ def test_deep_nesting_gets_an_error_and_the_server_lives(host: Host) -> None:
         b'"arguments":{"message":' + deep + b"}}}\n"
     )
     host.ping()
-    found = [m for m in host.messages if m.get("id", ...) in (8, None)]
-    assert len(found) == 2
+    host.wait("the second answer", lambda: len(_deep_answers(host)) == 2)
+    found = _deep_answers(host)
     assert "error" in found[1] or found[1]["result"]["isError"]
 
 
