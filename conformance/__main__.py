@@ -7,7 +7,7 @@ if not __package__:
     # Started by its path: then this folder's parent is where the package is found.
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from conformance.cli import main
+from conformance.main import main
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -5,6 +5,7 @@ import sys
 import click
 
 from conformance import mutants, runner, transcripts
+from conformance.main import CONTEXT
 from conformance.mutants import Mutant
 from conformance.outcome import Outcome
 from conformance.transcripts import ROOT, Transcript, TranscriptError
@@ -30,7 +31,7 @@ def replay(mutant: Mutant, transcript: Transcript) -> Outcome:
     return outcome
 
 
-@click.command("broken")
+@click.command("broken", context_settings=CONTEXT)
 @click.argument("names", nargs=-1)
 @click.option("--list", "listing", is_flag=True, help="List the broken servers and stop.")
 def broken(names: tuple[str, ...], listing: bool) -> int:

@@ -1,4 +1,4 @@
-"""The command line: ``python -m conformance``."""
+"""``python -m conformance -- COMMAND``: replays, and reports rule by rule."""
 
 import json
 import shutil
@@ -11,32 +11,13 @@ from pathlib import Path
 import click
 
 from conformance import outcome, report, runner, transcripts
+from conformance.main import CONTEXT
 from conformance.transcripts import Transcript, TranscriptError
 
 RULES = transcripts.ROOT.parent / "spec" / "requirements.toml"
-_CONTEXT = {"max_content_width": 100, "help_option_names": ["-h", "--help"]}
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run with ``arguments`` and return the exit status: 0 all holds, 1 not, 2 not understood."""
-    from conformance import broken_cli, record_cli  # noqa: PLC0415  (a replay needs neither)
-
-    commands = {"record": record_cli.record, "broken": broken_cli.broken}
-    command, rest = replay, list(arguments)
-    if rest and rest[0] in commands:
-        command = commands[rest.pop(0)]
-    name = "python -m conformance"
-    name = name if command is replay else f"{name} {command.name}"
-    try:
-        return int(command.main(rest, prog_name=name, standalone_mode=False) or 0)
-    except click.ClickException as error:
-        click.echo(f"{error.format_message()} See {name} --help.", err=True)
-        return 2
-    except click.Abort:
-        return 130
-
-
-@click.command(context_settings=_CONTEXT)
+@click.command("replay", context_settings=CONTEXT)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.option("--only", default="*", metavar="GLOB", help="Only transcripts of such a name.")
 @click.option(

@@ -6,9 +6,10 @@ from pathlib import Path
 import click
 
 from conformance import record as recorder
+from conformance.main import CONTEXT
 
 
-@click.command("record")
+@click.command("record", context_settings=CONTEXT)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option(
     "--out",

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from conformance import cli, mutants, report
+from conformance import mutants, report
+from conformance.main import main
 from conformance.outcome import Failure, Outcome, Verdict, over_all
 from conformance.report import Run
 from tests.conformance.toy import command
@@ -132,19 +133,19 @@ def test_a_run_from_the_command_line(
 ) -> None:
     junit = tmp_path / "out.xml"
     words = ["--transcript", str(file), "--junit", str(junit), "--json", "--", *command("polite")]
-    assert cli.main(words) == 0
+    assert main(words) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["rules"][0]["verdict"] == "holds"
     assert told["rules"][0]["text"]
     assert ET.parse(junit).getroot().get("name") == "conformance"
-    assert cli.main(["--transcript", str(file), "--", *command("dies")]) == 1
+    assert main(["--transcript", str(file), "--", *command("dies")]) == 1
     assert "broken       seed.status.interval  mine" in capsys.readouterr().out
 
 
 def test_ours_from_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["--virtual", "--only", "plain-mcp/first-*", "--plain"]) in {0, 2}
+    assert main(["--virtual", "--only", "plain-mcp/first-*", "--plain"]) in {0, 2}
     capsys.readouterr()
-    assert cli.main(["--virtual", "--only", "mcpl-harness"]) == 0
+    assert main(["--virtual", "--only", "mcpl-harness"]) == 0
     assert "0 failed" in capsys.readouterr().out
 
 
@@ -156,7 +157,7 @@ def test_what_needs_a_virtual_clock_is_not_reached_in_real_time(
     other = tmp_path / "r.jsonl"
     other.write_text(HEAD, "utf-8")
     paths = ["--transcript", str(path), "--transcript", str(other)]
-    assert cli.main([*paths, "--", *command("polite")]) == 0
+    assert main([*paths, "--", *command("polite")]) == 0
     assert "not reached  seed.wake.interval" in capsys.readouterr().out
 
 
@@ -176,7 +177,7 @@ def test_what_needs_a_virtual_clock_is_not_reached_in_real_time(
 def test_what_is_not_understood(
     words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(words) == 2
+    assert main(words) == 2
     assert said in capsys.readouterr().err
 
 
@@ -185,23 +186,23 @@ def test_a_transcript_that_makes_no_sense_ends_the_run(
 ) -> None:
     path = tmp_path / "wrong.jsonl"
     path.write_text(HEAD + '{"pusch": 1}', "utf-8")
-    assert cli.main(["--transcript", str(path), "--virtual"]) == 2
+    assert main(["--transcript", str(path), "--virtual"]) == 2
     assert "wrong.jsonl:2: there is no step 'pusch'" in capsys.readouterr().err
 
 
 def test_lists(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["--list", "--only", "misbehaving"]) == 0
+    assert main(["--list", "--only", "misbehaving"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert all(line.startswith("misbehaving/") for line in lines)
-    assert cli.main(["--list", "--json"]) == 0
+    assert main(["--list", "--json"]) == 0
     assert {"name", "title", "host", "clock", "rules"} == set(
         json.loads(capsys.readouterr().out)[0]
     )
-    assert cli.main(["broken", "--list"]) == 0
+    assert main(["broken", "--list"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == len(mutants.load())
 
 
 @pytest.mark.requirement("conformance.broken")
 def test_a_broken_server_by_name(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["broken", "dropped-on-refusal"]) == 0
+    assert main(["broken", "dropped-on-refusal"]) == 0
     assert "line " in capsys.readouterr().out
