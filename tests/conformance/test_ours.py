@@ -1,5 +1,6 @@
 """Our own server keeps every rule that its transcripts reach."""
 
+import ast
 import sys
 
 import pytest
@@ -37,3 +38,17 @@ def test_in_real_time_what_needs_it(transcript: Transcript) -> None:
     """The others run in real time as well, side by side, by ``python -m conformance``."""
     (outcome,) = runner.replay_real([transcript], COMMAND)
     assert outcome.passed, story(outcome)
+
+
+@pytest.mark.requirement("conformance.host-answers")
+def test_only_the_virtual_stage_and_the_broken_servers_know_the_server() -> None:
+    """The host's side shares no code with the server that it judges."""
+    knowing = set()
+    for path in transcripts.ROOT.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                modules = [node.module or ""]
+            if any(module.split(".")[0] == "mcpl_heartbeat" for module in modules):
+                knowing.add(path.name)
+    assert knowing == {"virtual.py"}

@@ -61,7 +61,7 @@ def test_plain() -> None:
     assert "conformance/x/bad.jsonl:7: Title of x/bad" in text
     wanted = text.index("wanted: " + TROUBLE.wanted)
     assert text.index("got:    " + TROUBLE.got) > wanted
-    assert "broken       a.b      x/bad\n" in text
+    assert "broken       a.b      x/bad\n             It must.\n" in text
     assert "holds        c.d      x/good\n" in text
     assert "not reached  e.f\n" in text
     assert text.endswith(
