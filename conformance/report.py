@@ -67,9 +67,11 @@ def plain(run: Run) -> str:
         _failed_plainly(outcome, outcome.failure) for outcome in run.outcomes if outcome.failure
     ]
     width = max((len(rule.id) for rule in run.rules), default=0)
-    rows = [
-        f"{rule.verdict:<12} {rule.id:<{width}}  {_behind(rule)}".rstrip() for rule in run.rules
-    ]
+    rows = []
+    for rule in run.rules:
+        rows.append(f"{rule.verdict:<12} {rule.id:<{width}}  {_behind(rule)}".rstrip())
+        if rule.verdict is Verdict.BROKEN and rule.id in run.texts:
+            rows.append(f"{'':<12} {run.texts[rule.id]}")
     return "\n".join([*parts, *rows, "", run.summary(), ""])
 
 
@@ -120,9 +122,10 @@ def print_in_colour(run: Run) -> None:
         console.print()
     table = Table("rule", "verdict", "shown by", title="Rule by rule", title_justify="left")
     for rule in run.rules:
-        table.add_row(
-            Text(rule.id), Text(rule.verdict, style=_COLOURS[rule.verdict]), _behind(rule)
-        )
+        broken = rule.verdict is Verdict.BROKEN
+        sentence = f"\n{run.texts.get(rule.id, '')}" if broken else ""
+        verdict = Text(rule.verdict, style=_COLOURS[rule.verdict])
+        table.add_row(Text(rule.id + sentence), verdict, _behind(rule))
     console.print(table)
     console.print(Text(run.summary(), style="bold green" if run.holds else "bold red"))
 
