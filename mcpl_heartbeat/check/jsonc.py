@@ -33,11 +33,10 @@ def parse(text: str) -> Parsed | str:
     try:
         value = json.loads(bare, object_pairs_hook=pairs)
     except json.JSONDecodeError as broken:
-        hint = ""
-        if re.match(r"\s*[}\]]", bare[broken.pos :]) or re.search(
-            r",\s*$", bare[: broken.pos].rstrip()
-        ):
-            hint = "; a comma before the closing bracket must go"
+        # Where it breaks is the bracket in some Pythons and the comma in others.
+        before, after = bare[: broken.pos].rstrip(), bare[broken.pos :]
+        trailing = re.match(r",?\s*[}\]]", after) and "," in (after[:1], before[-1:])
+        hint = "; a comma before the closing bracket must go" if trailing else ""
         return f"line {broken.lineno}, column {broken.colno}: {broken.msg}{hint}"
     except RecursionError:
         return "it is nested too deeply"
