@@ -156,6 +156,7 @@ class RealPeer:
         """Kill it and all of its session, and close the pipes."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()
         self._process.wait()
         for pipe in (self._stdin, self._stdout, self._stderr):
             if not pipe.closed:

@@ -19,7 +19,7 @@ from mcpl_heartbeat.shell.files import WakeFiles
 from mcpl_heartbeat.shell.server import TAKE_OVER_PAUSE
 
 LONGEST_PAUSE = 30_000
-"""Milliseconds after a step of the clock or a suspend until the shell looks at it at the latest."""
+"""Milliseconds after a step of the clock until the shell looks at it at the latest."""
 MOST_RINGS = 300_000
 """Alarms in one step after which it is taken that there is no end to them."""
 _TAKE_OVER = round(TAKE_OVER_PAUSE * 1000)
@@ -79,8 +79,6 @@ class VirtualStage:
     def suspend(self, ms: int) -> None:
         """Move both clocks while nothing runs; what was missed is served on waking."""
         self._move(ms)
-        for peer in self._peers:
-            peer.look_by = self.monotonic
         self.let_pass(0)
 
     def close(self) -> None:
@@ -168,7 +166,6 @@ class VirtualPeer:
             self._stopped = [] if self._stopped is None else self._stopped
         elif name == "SIGCONT":
             waiting, self._stopped = self._stopped or [], None
-            self.look_by = self._stage.monotonic
             for work in waiting:
                 self._stage.do(work)
         elif name == "SIGKILL":

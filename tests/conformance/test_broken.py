@@ -1,8 +1,10 @@
 """The matrix: every broken server is caught, by name."""
 
+import sys
+
 import pytest
 
-from conformance import mutants, transcripts
+from conformance import mutants, runner, transcripts
 from conformance.broken_cli import caught_by, replay
 from conformance.mutants import Mutant, Patch
 
@@ -68,6 +70,30 @@ def test_a_patch_leaves_nothing_behind() -> None:
     assert (dict(vars(Thing)), dict(vars(Heir))) == (before, heirs)
     with pytest.raises(AttributeError):
         patch(Thing, "nothing", 1)
+
+
+def cached() -> int:
+    """Return how much the package has cached."""
+    functions = [
+        function
+        for name, module in list(sys.modules.items())
+        if name.startswith("mcpl_heartbeat")
+        for function in vars(module).values()
+        if hasattr(function, "cache_info")
+    ]
+    return sum(function.cache_info().currsize for function in functions)
+
+
+def test_nothing_that_a_broken_server_worked_out_serves_another() -> None:
+    mutant = next(mutant for mutant in EVERY.values() if mutant.name == "dropped-on-refusal")
+    transcript = caught_by(mutant)[0]
+    list(runner.replay_virtual([transcript]))
+    assert cached()
+    with mutants.applied(mutant):
+        assert not cached()
+        list(runner.replay_virtual([transcript]))
+        assert cached()
+    assert not cached()
 
 
 def test_two_mutants_of_one_name_are_refused() -> None:
