@@ -9,7 +9,6 @@ an arbitrary start and keeps counting while the machine is suspended.
 """
 
 import enum
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -153,6 +152,3 @@ class Decoded(msgspec.Struct, frozen=True):
 
     value: Any
     problem: str | None = None
-
-
-Actions = Sequence[Action]

@@ -62,6 +62,7 @@ INSTRUCTIONS = (
 )
 QUESTIONS = frozenset({"ping", "tools/list", "tools/call", "mcpl/manifest"})
 """Methods that change nothing by themselves; of the tools, only some do not either."""
+NO_OBJECT = Raw(b"0")
 BEFORE_INITIALIZE = frozenset({"initialize", "ping"})
 
 
@@ -238,6 +239,10 @@ class Session:
         if isinstance(message, Request):
             self._request(message, slot or single_slot(), now)
         elif isinstance(message, Invalid):
+            if message.method == "featureSets/update" and self._version is not None:
+                # Params of a shape that no policy has: malformed, so no grant may be held.
+                self._policy.request(NO_OBJECT)
+                self._wing.policy_came(as_request=False)
             self._fill(slot or single_slot(), encode_error(message.id, message.refusal))
         elif isinstance(message, Notification):
             self._notification(message)

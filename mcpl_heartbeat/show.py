@@ -121,7 +121,8 @@ def run(config: str | None, reminders: str | None, *, as_json: bool = False) -> 
     for warning in found.warnings:
         print(f"WARNING: {warning}", file=sys.stderr)
     if as_json:
-        print(json.dumps(msgspec.to_builtins(shown), ensure_ascii=False, indent=2))
+        # ASCII, since a program may have given us a stdout that takes nothing else.
+        print(json.dumps(msgspec.to_builtins(shown), indent=2))
     else:
         absent = [
             name

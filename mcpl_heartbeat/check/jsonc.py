@@ -40,6 +40,9 @@ def parse(text: str) -> Parsed | str:
         return f"line {broken.lineno}, column {broken.colno}: {broken.msg}{hint}"
     except RecursionError:
         return "it is nested too deeply"
+    except ValueError:
+        # Python reads no integer of more than some 4,000 digits, and does not say where it stands.
+        return "a number in it has thousands of digits"
     return Parsed(value, tuple(twice), bare != text)
 
 

@@ -126,14 +126,11 @@ def _with_gate(recipe: Recipe, path: str) -> tuple[Recipe, list[Finding]]:
     if isinstance(parsed, str):
         return recipe, [error("json", path, f"This is not JSON: {parsed}.", "Correct that line.")]
     return (
-        Recipe(
-            host=recipe.host,
-            entries=recipe.entries,
+        msgspec.structs.replace(
+            recipe,
             wake=parsed.value if parsed.value is not None else [],
             wake_where=path,
             modules=True,
-            agent_timezone=recipe.agent_timezone,
-            substitutes=recipe.substitutes,
         ),
         [],
     )

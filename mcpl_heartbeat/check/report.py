@@ -32,7 +32,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 def as_json(report: Report) -> str:
-    """Give the report as one JSON object."""
+    """Give the report as one JSON object, in ASCII, which every stdout takes."""
     return json.dumps(
         {
             "checked": report.checked,
@@ -45,7 +45,6 @@ def as_json(report: Report) -> str:
             },
             "status": report.status,
         },
-        ensure_ascii=False,
         indent=2,
     )
 

@@ -72,6 +72,8 @@ class Invalid(msgspec.Struct, frozen=True):
 
     refusal: Refusal
     id: Raw | None
+    method: str | None = None
+    """The method, when it was a request that only its params spoil."""
 
 
 Single = Request | Notification | Answer | Invalid
@@ -142,6 +144,11 @@ def _invalid(message: str, id: Raw | None = None, code: int = INVALID_REQUEST) -
 
 
 _NOT_AN_OBJECT = _invalid("Not a request: a message is a JSON object.")
+MAX_BATCH = 1_000
+"""How many messages a batch may hold: a reply to each of millions would keep all others waiting."""
+MAX_BATCH_COMMAS = 200_000
+"""A batch with more commas than this is refused before its items are told apart."""
+_LONG_BATCH = _invalid(f"The batch is too long: send at most {MAX_BATCH} messages in one.")
 _EMPTY_BATCH = _invalid("Not a request: the batch is empty; it must hold at least one message.")
 _BAD_ID = _invalid(
     "id must be a string or a number (not null, a boolean, an object or an array); "
@@ -198,9 +205,13 @@ def _parse_unusual(line: bytes) -> Message:
     # The syntax is right from here on, so that only types can be wrong.
     if _first_byte(value)[0] != _ARRAY_START:
         return _parse_single(value)
+    if line.count(b",") > MAX_BATCH_COMMAS:
+        return _LONG_BATCH
     items = _decode_items(value)
     if not items:
         return _EMPTY_BATCH
+    if len(items) > MAX_BATCH:
+        return _LONG_BATCH
     return Batch(tuple(_parse_single(item) for item in items))
 
 
@@ -242,7 +253,9 @@ def _from_envelope(envelope: _Envelope) -> Single:
     if params is _ABSENT or (first := _first_byte(envelope.params)[0]) == _NULL_START:
         params = None
     elif first not in _PARAMS_STARTS:
-        return _VOID if id is None else _invalid(_BAD_PARAMS, id, INVALID_PARAMS)
+        if id is None:
+            return _VOID
+        return Invalid(Refusal(INVALID_PARAMS, _BAD_PARAMS), id, method)
     return Notification(method, params) if id is None else Request(id, method, params)
 
 

@@ -24,6 +24,9 @@ from mcpl_heartbeat.mcp.tools import Problem, Rules, Tool, schema, shown
 MAX_UNKNOWN_NAMES = 100
 """With more unknown names than this, none is weighed: the call is no slip but a mistake."""
 
+MAX_NAMES = 1_000
+"""With more names than this the call is a mistake as a whole, and none is read."""
+
 MAX_LISTED = 20
 """How many ignored names a reply lists."""
 
@@ -66,6 +69,9 @@ def check(
         return members
     if not members:
         return _without_arguments(tool)
+    if len(members) > MAX_NAMES:
+        text = f"{len(members)} names were sent; {tool.name} {_takes(tool)}"
+        return Refused((Problem("arguments", text),))
     return _weigh(tool, members, tools, at_present)
 
 

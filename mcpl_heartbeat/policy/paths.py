@@ -36,6 +36,9 @@ VOCABULARY = frozenset(
 _SEGMENTS = {path: path.split(".") for path in VOCABULARY}
 
 
+_KNOWN_SEGMENTS = {"*", *(segment for known in _SEGMENTS.values() for segment in known)}
+
+
 def covers(pattern: str, path: str) -> bool:
     """Say whether ``pattern`` stands for ``path``, segment by segment (MCPL §5.4)."""
     return _segments_cover(pattern.split("."), path.split("."))
@@ -46,9 +49,11 @@ def expand(patterns: Iterable[str]) -> frozenset[str]:
     distinct = set(patterns)
     granted = VOCABULARY & distinct
     for pattern in distinct:
-        # Only what can match is split: a list of a million long strings must stay cheap.
+        # A list of a million strings must stay cheap: most that match nothing are told at a look.
         if "*" in pattern and pattern.count(".") <= _MOST_DOTS:
             segments = pattern.split(".")
+            if not _KNOWN_SEGMENTS.issuperset(segments):
+                continue
             granted |= {p for p, known in _SEGMENTS.items() if _segments_cover(segments, known)}
     return granted
 

@@ -37,7 +37,7 @@ class Core(Protocol):
 
     @property
     def unsettled(self) -> bool:
-        """Whether replies wait for a save."""
+        """Whether a save is under way."""
         ...
 
     @property

@@ -112,18 +112,16 @@ class DocumentFile:
 
     def _read(self, target: str) -> tuple[disk.Content | None, Decoded | None]:
         """The file and what it holds; looks again while it seems that somebody is writing it."""
-        content = disk.read(target)
-        for _ in range(_LOOKS):
-            if content is None:
-                return None, None
+        looks = 0
+        while (content := disk.read(target)) is not None:
             decoded = self._decode(content.data)
-            if decoded.value is not None:
-                break
+            if decoded.value is not None or looks == _LOOKS:
+                return content, decoded
+            looks += 1
             self._pause(_LOOK_AGAIN_S)
             if disk.fingerprint(target) == content.fingerprint:
-                break
-            content = disk.read(target)
-        return content, decoded
+                return content, decoded
+        return None, None
 
     # --- Saving ------------------------------------------------------------------------------
 

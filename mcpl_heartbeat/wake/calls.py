@@ -17,7 +17,7 @@ from mcpl_heartbeat.mcp.tools import Rules, Tool, ToolResult
 from mcpl_heartbeat.times import local_time
 from mcpl_heartbeat.wake import delivery, due, schedule, texts, tools
 from mcpl_heartbeat.wake.files import Reminder
-from mcpl_heartbeat.wake.ledger import Ledger, Note
+from mcpl_heartbeat.wake.ledger import Disk, Ledger, Note
 from mcpl_heartbeat.wake.reminders import Held
 from mcpl_heartbeat.wake.status import Status
 from mcpl_heartbeat.wake.wing import WakeWing
@@ -84,6 +84,8 @@ class WakeCalls:
         answer: Answer,
     ) -> ToolResult | None:
         wing = self._wing
+        if arguments == tools.ConfigureArguments():
+            return self._configured((), wing.config_ledger.state is Disk.CLEAN, extra, now)
         standing_by = self._standing_by("heartbeat_configure", now, extra)
         if standing_by is not None:
             return standing_by
@@ -109,19 +111,24 @@ class WakeCalls:
         elif settings.paused or new_interval:
             wing.schedule.rearm(interval, now.wall)
         wing.note_config()
-        if arguments != tools.ConfigureArguments():
-            # Also where memory has it already: the file may not.
-            wing.config_ledger.change()
+        # Also where memory has it already: the file may not.
+        wing.config_ledger.change()
 
         def finish(note: Note) -> None:
             said = texts.unsaved("config", note)
-            notes = (*said, *self._troubles(wing.config_ledger, wing.reminders_ledger), *extra)
-            first = self._status_of.line(now) + (" | saved" if note.saved else "")
-            structured = self._status_of.values(tools.ConfigureResult, now, notes, saved=note.saved)
-            answer(ToolResult(texts.lines(first, notes), structured))
+            answer(self._configured(said, note.saved, extra, now))
 
         wing.config_ledger.when_saved(finish)
         return None
+
+    def _configured(
+        self, said: tuple[str, ...], saved: bool, extra: tuple[str, ...], now: Moment
+    ) -> ToolResult:
+        wing = self._wing
+        notes = (*said, *self._troubles(wing.config_ledger, wing.reminders_ledger), *extra)
+        first = self._status_of.line(now) + (" | saved" if saved else "")
+        structured = self._status_of.values(tools.ConfigureResult, now, notes, saved=saved)
+        return ToolResult(texts.lines(first, notes), structured)
 
     def _trigger(
         self, arguments: object, extra: tuple[str, ...], now: Moment, answer: Answer
@@ -130,7 +137,7 @@ class WakeCalls:
         blocked = wing.blocked()
         if blocked is not None:
             wing.log_suppressed(blocked)
-            said = texts.not_sent(blocked)
+            said = texts.not_sent(blocked, by_host=wing.held_by is None)
             return self._error("heartbeat_trigger", said, (blocked,), now, extra)
         occurrence = schedule.Occurrence(now.wall, f"heartbeat_{now.wall}_{wing.random_id()}")
         wing.push_tick(occurrence, now, manual=True)

@@ -25,6 +25,8 @@ STEP_MS = 1_000
 class Step(msgspec.Struct, frozen=True):
     """One step of the wall clock, as lengths of time have to follow it (ms)."""
 
+    size: int
+    """The step itself."""
     by: int
     """How far to move on the wall clock what was reckoned on a clock that was not ahead."""
     ahead: int
@@ -55,8 +57,8 @@ class ClockSteps:
             undone = min(step, self._moved_back)
             self._moved_back -= undone
             self._ahead += step - undone
-            return Step(undone, self._ahead)
+            return Step(step, undone, self._ahead)
         undone = min(-step, self._ahead)
         self._ahead -= undone
         self._moved_back += -step - undone
-        return Step(step + undone, self._ahead)
+        return Step(step, step + undone, self._ahead)

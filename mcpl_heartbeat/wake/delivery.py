@@ -48,7 +48,8 @@ class Refused(msgspec.Struct, frozen=True):
 
 class _Result(msgspec.Struct):
     accepted: bool
-    reason: str | None = None
+    # Of whatever type: an odd reason must not hide what was decided.
+    reason: Any = None
 
 
 def read_answer(answer: Answer) -> Taken | Refused:
@@ -61,7 +62,7 @@ def read_answer(answer: Answer) -> Taken | Refused:
         return Refused("the host's answer did not say `accepted: true` or `accepted: false`")
     if result.accepted:
         return Taken()
-    reason = result.reason or ""
+    reason = result.reason if isinstance(result.reason, str) else ""
     if reason.strip().lower() == "duplicate":
         return Taken()
     words = (

@@ -92,7 +92,6 @@ class Merged(Struct, frozen=True):
 
 
 _REMINDERS = msgspec.json.Decoder(list[Reminder])
-_REMINDER = msgspec.json.Decoder(Reminder)
 _RAWS = msgspec.json.Decoder(list[Raw])
 _MEMBERS = msgspec.json.Decoder(dict[str, Raw])
 _ENCODER = msgspec.json.Encoder()

@@ -33,6 +33,8 @@ from mcpl_heartbeat.actions import (
 
 RETRY_AFTER_MS = 30_000
 """How long (ms) after a failed save it is tried again without a new change."""
+MOST_TOOK = 5
+"""How many sentences about another hand wait for the next reply; the log has them all."""
 
 
 class Disk(enum.StrEnum):
@@ -118,7 +120,8 @@ class Ledger:
         self._saving_version = 0
         self._retry_at: int | None = None
         self._waiting: list[_Waiting] = []
-        self._took: list[str] = []
+        # The latest last; a dict, since a hand that keeps at it gives the same sentence each time.
+        self._took: dict[str, None] = {}
 
     @property
     def saving(self) -> bool:
@@ -168,7 +171,7 @@ class Ledger:
                 self.failure = None
                 self._retry_at = None
                 if note:
-                    self._took.append(note)
+                    self._take_note(note)
                 self._move(Event.SAVED)
             case NotSaved(reason=reason, trouble=trouble):
                 self.failure = reason
@@ -192,7 +195,7 @@ class Ledger:
         self.base = base
         self.trouble = trouble or self.trouble
         if took is not None:
-            self._took.append(took)
+            self._take_note(took)
         self._move(Event.FOREIGN)
 
     def pass_time(self, monotonic: int) -> None:
@@ -212,9 +215,15 @@ class Ledger:
             return
         self._waiting = self._waiting[len(ready) :]
         note = Note(saved, None if saved else self.failure, tuple(self._took))
-        self._took = []
+        self._took = {}
         for entry in ready:
             entry.finish(note)
+
+    def _take_note(self, sentence: str) -> None:
+        self._took.pop(sentence, None)
+        self._took[sentence] = None
+        if len(self._took) > MOST_TOOK:
+            del self._took[next(iter(self._took))]
 
     def _note(self) -> Note:
         if self.state is Disk.CLEAN:

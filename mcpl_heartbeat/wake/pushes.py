@@ -34,12 +34,16 @@ class SentTick(msgspec.Struct, frozen=True):
     occurrence: schedule.Occurrence
     manual: bool
     silent: bool
+    policy: int
+    """Which policy it was sent under, counted from 0."""
 
 
 class SentReminder(msgspec.Struct, frozen=True):
     """A reminder that was pushed."""
 
     occurrence: reminders.Occurrence
+    policy: int
+    """Which policy it was sent under, counted from 0."""
 
 
 Sent = SentTick | SentReminder
@@ -62,6 +66,8 @@ class Pushes:
         self._emit = emit
         self._heartbeats: deque[str] = deque()
         self._reminders: dict[str, deque[str]] = {}
+        self.policy = 0
+        """How many policies have come into force so far."""
 
     def heartbeat(
         self,
@@ -84,7 +90,9 @@ class Pushes:
             zone=self._zone,
             now=now,
         )
-        self._heartbeats.append(self._push(event, SentTick(occurrence, manual, silent)))
+        self._heartbeats.append(
+            self._push(event, SentTick(occurrence, manual, silent, self.policy))
+        )
         if len(self._heartbeats) > REMEMBERED_HEARTBEATS:
             self._outgoing.forget(self._heartbeats.popleft())
 
@@ -93,7 +101,8 @@ class Pushes:
         event = delivery.reminder_event(
             row, coalesces=self._host.coalesces, zone=self._zone, now=now
         )
-        request_id = self._push(event, SentReminder(reminders.Occurrence(row.id, row.fire_at)))
+        occurrence = reminders.Occurrence(row.id, row.fire_at)
+        request_id = self._push(event, SentReminder(occurrence, self.policy))
         requests = self._reminders.setdefault(row.id, deque())
         requests.append(request_id)
         if len(requests) > REMEMBERED_PER_REMINDER:

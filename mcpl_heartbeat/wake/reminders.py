@@ -14,7 +14,7 @@ nothing.
 """
 
 import enum
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 
@@ -113,13 +113,18 @@ class ReminderBook:
         self.rows: dict[str, Reminder] = {}
         self._waiting: SortedList[tuple[int, int, str]] = SortedList()
         self._states: dict[str, Out | Held] = {}
+        # How many rows have each message, so that one which nobody has costs no look at every row.
+        self._messages: Counter[str] = Counter()
         self._answers_by: deque[tuple[int, str, str]] = deque()
         self._retries: SortedList[tuple[int, str]] = SortedList()
-        self._eager: set[str] = set()
+        self._eager: SortedList[tuple[int, int, str]] = SortedList()
         self._ahead = 0
         # How far ahead the clock was when a due time was reckoned by this process; a row that is
         # not here came from the file.
         self._reckoned_ahead: dict[str, int] = {}
+        # How far the grid of a row has moved while its push was out or held: the occurrence keeps
+        # its due time, which is in its eventId.
+        self._sent_shift: dict[str, int] = {}
         self.replace(tuple(rows))
 
     def __len__(self) -> int:
@@ -143,13 +148,18 @@ class ReminderBook:
             for id, ahead in self._reckoned_ahead.items()
             if (row := fresh.get(id)) and row.fire_at == self.rows[id].fire_at
         }
-        self._eager &= fresh.keys()
+        self._sent_shift = {id: by for id, by in self._sent_shift.items() if id in self._states}
+        self._eager = SortedList(
+            _key(row) for _, _, id in self._eager if (row := fresh.get(id)) is not None
+        )
         self.rows = fresh
+        self._messages = Counter(row.message for row in fresh.values())
         self._waiting = SortedList(_key(row) for row in rows if row.id not in self._states)
 
     def add(self, row: Reminder) -> None:
         """Add a reminder; it waits for its due time."""
         self.rows[row.id] = row
+        self._messages[row.message] += 1
         self._waiting.add(_key(row))
         self._reckoned_ahead[row.id] = self._ahead
 
@@ -166,22 +176,24 @@ class ReminderBook:
 
     def due(self, now: int, limit: int) -> list[Reminder]:
         """Up to ``limit`` waiting reminders whose time has come, soonest due first."""
+        again = self.due_again(limit)
         found: list[Reminder] = []
-        if not self._waiting or self._waiting[0][0] > now:
-            return found
-        for due, _, id in islice(self._waiting, limit):
-            if due > now:
-                break
-            found.append(self.rows[id])
-        return found
+        if self._waiting and self._waiting[0][0] <= now:
+            for key in islice(self._waiting, limit + len(again)):
+                if key[0] > now:
+                    break
+                if not again or key not in self._eager:
+                    found.append(self.rows[key[2]])
+        return sorted(again + found, key=_key)[:limit] if again else found
 
     def due_again(self, limit: int) -> list[Reminder]:
         """Up to ``limit`` of those that were held and are to be tried once more."""
-        again = sorted(_key(self.rows[id]) for id in self._eager)
-        return [self.rows[id] for _, _, id in again[:limit]]
+        return [self.rows[id] for _, _, id in self._eager.islice(0, limit)]
 
     def next_waiting(self) -> int | None:
-        """The due time (wall ms) of the soonest waiting reminder."""
+        """The due time (wall ms) of the soonest waiting reminder; 0 while one is to be retried."""
+        if self._eager:
+            return 0
         return self._waiting[0][0] if self._waiting else None
 
     def next_monotonic(self) -> int | None:
@@ -206,7 +218,10 @@ class ReminderBook:
             self._move(row, Event.TAKEN_ONCE)
         else:
             self._move(row, Event.TAKEN_RECURRING)
-            advanced = msgspec.structs.replace(row, fire_at=next_due(row, now))
+            grid = msgspec.structs.replace(
+                row, fire_at=max(0, row.fire_at + self._sent_shift.pop(row.id, 0))
+            )
+            advanced = msgspec.structs.replace(row, fire_at=next_due(grid, now))
             self._waiting.remove(_key(row))
             self.rows[row.id] = advanced
             self._waiting.add(_key(advanced))
@@ -252,28 +267,37 @@ class ReminderBook:
         it was made at what is now a time to come. True when a row changed.
         """
         self._ahead = step.ahead
-        moved = [
-            msgspec.structs.replace(row, fire_at=row.fire_at + by)
-            for row in self.rows.values()
-            if not row.by_clock
-            and row.id not in self._states
-            and (by := self._shift_of(row, step, now))
-            and 0 <= row.fire_at + by <= LATEST
-        ]
+        moved = []
+        for row in self.rows.values():
+            by = 0 if row.by_clock else self._shift_of(row, step, now)
+            if not by or not 0 <= row.fire_at + by <= LATEST:
+                continue
+            ahead = self._reckoned_ahead.get(row.id, step.ahead)
+            self._reckoned_ahead[row.id] = min(ahead, step.ahead)
+            if row.id in self._states or _key(row) in self._eager:
+                self._sent_shift[row.id] = self._sent_shift.get(row.id, 0) + by
+            else:
+                moved.append(msgspec.structs.replace(row, fire_at=row.fire_at + by))
         for row in moved:
             self._waiting.remove(_key(self.rows[row.id]))
             self.rows[row.id] = row
             self._waiting.add(_key(row))
-            self._reckoned_ahead[row.id] = min(
-                self._reckoned_ahead.get(row.id, step.ahead), step.ahead
-            )
         return bool(moved)
 
     def _shift_of(self, row: Reminder, step: Step, now: int) -> int:
         reckoned_ahead = self._reckoned_ahead.get(row.id)
         if reckoned_ahead is not None:
             return step.shift(reckoned_ahead)
-        return step.by if step.by < 0 and row.created_at > now else 0
+        if step.by >= 0:
+            return 0
+        if row.created_at > now:
+            return step.by
+        every = every_ms(row)
+        if every is None or row.fire_at - (now - step.size) > every:
+            return 0
+        # Whatever clock it was reckoned by, it was due within an interval, and is to be still.
+        excess = max(0, row.fire_at - now - every)
+        return (-excess // every) * every
 
     def in_order(self, offset: int) -> Iterator[Reminder]:
         """The reminders from the ``offset``-th on, soonest due first."""
@@ -287,6 +311,8 @@ class ReminderBook:
 
     def twins(self, row: Reminder) -> list[str]:
         """Ids of pending reminders with the same message and the same schedule as ``row``."""
+        if row.message not in self._messages:
+            return []
         return [
             other.id
             for other in self.rows.values()
@@ -315,9 +341,9 @@ class ReminderBook:
             self._retries.remove((before.retry_at, row.id))
         self._states.pop(row.id, None)
         if event is Event.RETRY:
-            self._eager.add(row.id)
+            self._eager.add(_key(row))
         else:
-            self._eager.discard(row.id)
+            self._eager.discard(_key(row))
         if state is not None:
             self._states[row.id] = state
             if isinstance(state, Held) and state.retry_at is not None:
@@ -326,7 +352,11 @@ class ReminderBook:
             self._waiting.add(_key(row))
         else:
             del self.rows[row.id]
+            self._messages[row.message] -= 1
+            if not self._messages[row.message]:
+                del self._messages[row.message]
             self._reckoned_ahead.pop(row.id, None)
+            self._sent_shift.pop(row.id, None)
         return after
 
 

@@ -99,6 +99,8 @@ class Schedule:
         self.slot = 0
         self.occurrence: Occurrence | None = None
         self._random_id = random_id
+        self.unanswered: Occurrence | None = None
+        """The one that was sent and not answered, also after a pause or on another grid."""
         self._sent_monotonic = 0
         self._skipped = 0
         self._ahead = 0
@@ -123,7 +125,7 @@ class Schedule:
         self.slot = at
         self.occurrence = Occurrence(at, event_id or self._event_id(at))
         self._reckoned_ahead = None
-        self.state = Tick.ARMED
+        self._move(Event.REARM)
 
     def rearm(self, interval_ms: int, now: int) -> None:
         """Start a new grid: its first slot is one interval from ``now``."""
@@ -145,14 +147,17 @@ class Schedule:
         if came is not None:
             self.slot = min(self._next_slot(now), LATEST)
             self._reckoned_ahead = self._ahead
-        if self.state is Tick.OWED and deliverable:
+        if self.state is Tick.OWED and deliverable and self.unanswered is None:
             return self._send(Event.OPENED, monotonic)
         if came is None:
             return Verdict.NOTHING
-        if self.state is Tick.OUT:
+        if self.unanswered is not None:
             if not self._lost(monotonic):
                 self._skipped += 1
+                if self.state is Tick.ARMED:
+                    self._arm(self.slot)
                 return Verdict.SKIPPED
+            self.unanswered = None
             self._move(Event.LOST)
         if self.state is Tick.HELD:
             self.occurrence = Occurrence(came, self._event_id(came))
@@ -163,6 +168,7 @@ class Schedule:
 
     def taken(self, occurrence: Occurrence) -> bool:
         """The host took ``occurrence``: arm the next slot. False when it is not the current one."""
+        self._answered(occurrence)
         if occurrence != self.occurrence or (self.state, Event.TAKEN) not in TRANSITIONS:
             return False
         self._move(Event.TAKEN)
@@ -177,6 +183,7 @@ class Schedule:
         """The host refused ``occurrence``."""
         if self.awaits(occurrence):
             self._move(Event.REFUSED)
+        self._answered(occurrence)
 
     def policy_came(self) -> None:
         """A policy Request came into force: what is held may be sent again."""
@@ -204,8 +211,13 @@ class Schedule:
             if self.state is Tick.ARMED:
                 self.occurrence = Occurrence(slot, self._event_id(slot))
 
+    def _answered(self, occurrence: Occurrence) -> None:
+        if occurrence == self.unanswered:
+            self.unanswered = None
+
     def _send(self, event: Event, monotonic: int) -> Verdict:
         self._move(event)
+        self.unanswered = self.occurrence
         self._sent_monotonic = monotonic
         self._skipped = 0
         return Verdict.SEND

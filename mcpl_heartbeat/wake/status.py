@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from mcpl_heartbeat.actions import Moment
 from mcpl_heartbeat.times import local_time
-from mcpl_heartbeat.wake import schedule, texts
+from mcpl_heartbeat.wake import texts
 from mcpl_heartbeat.wake.files import Config
 from mcpl_heartbeat.wake.reminders import ANSWER_WITHIN_MS
 from mcpl_heartbeat.wake.results import StatusResult
@@ -73,8 +73,7 @@ class Status:
         """The sentence on a heartbeat that the host has not answered for 30 s, if there is one."""
         wing = self._wing
         since = wing.out_since
-        out = wing.schedule.state is schedule.Tick.OUT
-        if not out or since is None or now.wall - since < ANSWER_WITHIN_MS:
+        if wing.schedule.unanswered is None or since is None or now.wall - since < ANSWER_WITHIN_MS:
             return ()
         return (texts.unanswered(since, wing.zone),)
 

@@ -182,10 +182,13 @@ def never_fires(reason: str) -> str:
     return f"No reminder will fire on this host: {reason}."
 
 
-def not_sent(reason: str) -> str:
-    """Why ``heartbeat_trigger`` sent nothing, and what to do."""
+def not_sent(reason: str, *, by_host: bool) -> str:
+    """Why ``heartbeat_trigger`` sent nothing, and what to do where it is the host's doing."""
+    said = f"Heartbeat not sent: {reason}."
+    if not by_host:
+        return said
     return (
-        f"Heartbeat not sent: {reason}. Wakes need the host to grant pushEvents and tools and to "
+        f"{said} Wakes need the host to grant pushEvents and tools and to "
         "enable the feature set `heartbeat` in a featureSets/update Request; tell its operator."
     )
 

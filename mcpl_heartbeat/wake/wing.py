@@ -1,9 +1,10 @@
 """The wake wing: what is due, what is sent, what the host said, what is saved.
 
-``WakeWing`` owns the schedule, the reminders and the two documents, and is driven by five verbs:
-``opened``, ``tick``, ``answered``, ``policy_came`` and ``saved`` (tool calls are in ``calls.py``).
-Each verb changes state and emits actions; ``pump`` then sends what can be sent, begins the saves
-that are due and says when to come back. A due wake takes the same road whether its moment came by
+``WakeWing`` owns the schedule, the reminders and the two documents. A pass starts with ``begin``,
+which looks for a step of the clock, and ends with ``pump``, which sends what can be sent and begins
+the saves that are due; ``next_alarm`` then says when to come back. Between them four verbs change
+state: ``opened``, ``answered``, ``policy_came`` and ``saved`` (tool calls are in ``calls.py``). A
+due wake takes the same road whether its moment came by
 the clock, a policy, a restart or a clock step (design: "A due reminder").
 """
 
@@ -23,6 +24,7 @@ from mcpl_heartbeat.actions import (
     Opening,
     Saved,
     SaveOutcome,
+    Trouble,
 )
 from mcpl_heartbeat.jsonrpc.messages import Answer
 from mcpl_heartbeat.jsonrpc.outgoing import Outgoing
@@ -151,6 +153,7 @@ class WakeWing:
         """The host sent a policy (or took one away): what it allows now is sent by ``pump``."""
         if as_request:
             self.refusal = None
+            self._pushes.policy += 1
             self.schedule.policy_came()
             if self.blocked() is None:
                 self.reminders.retry()
@@ -161,7 +164,7 @@ class WakeWing:
         outcome = delivery.read_answer(answer)
         if isinstance(outcome, delivery.Taken):
             self.refusal = None
-        elif outcome.blocking:
+        elif outcome.blocking and sent.policy == self._pushes.policy:
             self.refusal = outcome.reason
             self._probe_at = now.monotonic + PROBE_EVERY_MS
         if isinstance(sent, SentTick):
@@ -187,7 +190,7 @@ class WakeWing:
             self.log(Level.WARNING, outcome.note)
 
     def pump(self, now: Moment) -> None:
-        """Do what is due at ``now`` and say when to come back. Ends every pass."""
+        """Do what is due at ``now``. Ends every pass."""
         if not self.ready:
             return
         if self.held_by is None:
@@ -381,7 +384,7 @@ class WakeWing:
         elif (config.paused, config.next_at) != (ours.paused, ours.next_at):
             self._take_settings(config, now)
 
-    def _warn_of(self, *troubles: Any) -> None:
+    def _warn_of(self, *troubles: Trouble | None) -> None:
         for trouble in troubles:
             if trouble is not None:
                 self.log(Level.WARNING, trouble.text)

@@ -440,3 +440,20 @@ def test_a_saved_wake_never_waits_longer_than_an_interval_when_the_clock_is_set_
     world.pass_time(MINUTE)
     assert len(world.pushes) == 1
     assert (world.sent_at[0] - START) % MINUTE == 0
+
+
+@pytest.mark.requirement("schedule.skips-unanswered")
+def test_another_grid_or_a_pause_does_not_let_a_second_one_out() -> None:
+    world = every_minute(answer=silence)
+    world.pass_time(MINUTE)
+    world.call("heartbeat_configure", intervalSeconds=61)
+    world.pass_time(62_000)
+    world.call("heartbeat_configure", paused=True)
+    world.call("heartbeat_configure", paused=False)
+    world.pass_time(5 * MINUTE)
+    assert len(world.pushes) == 1
+    assert sum(line.startswith("skipped the heartbeat due ") for line in world.logs) == 5
+    world.answer = accept
+    world.answer_push(0, ACCEPTED)
+    world.pass_time(61_000)
+    assert len(world.pushes) == 2

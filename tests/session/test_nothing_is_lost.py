@@ -154,7 +154,7 @@ class Night(RuleBasedStateMachine):
 
 
 TestNight = Night.TestCase
-TestNight.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
+TestNight.settings = settings(max_examples=15, stateful_step_count=25, deadline=None)
 TestNight = pytest.mark.requirement(
     "seed.reminder.taken-changes", "seed.reminder.file-until-taken", "file.said-means-done"
 )(TestNight)

@@ -280,3 +280,37 @@ def test_a_fault_of_ours_costs_one_call_and_is_logged(monkeypatch: pytest.Monkey
     assert "our fault" not in json.dumps(reply)
     assert any("our fault" in line for line in world.logs)
     assert world.request("ping")["result"] == {}
+
+
+@pytest.mark.requirement("policy.malformed")
+@pytest.mark.parametrize("params", ["all", 5, True, []])
+def test_a_policy_of_no_shape_at_all_is_malformed_and_takes_the_grant_away(params: Any) -> None:
+    world = World()
+    world.connect()
+    assert world.request("featureSets/update", params)["error"]["code"] == -32602
+    assert "delivery=BLOCKED (no valid featureSets/update" in world.text("heartbeat_status")
+
+
+@pytest.mark.requirement("jsonrpc.batch", "mcp.ping")
+def test_a_batch_of_thousands_is_refused_whole_and_at_once() -> None:
+    world = World()
+    world.connect(version="2025-03-26")
+    for count, replies in ((1_000, 1_000), (1_001, 1), (3_000_000, 1)):
+        world.replies.clear()
+        world.raw(b"[" + b",".join([b"1"] * count) + b"]\n")
+        (reply,) = world.replies
+        assert (len(reply) if isinstance(reply, list) else 1) == replies
+    assert reply["error"]["code"] == -32600
+    assert "1000" in reply["error"]["message"]
+
+
+@pytest.mark.requirement("file.lock")
+def test_a_server_that_stands_by_still_shows_its_status_by_an_empty_configure() -> None:
+    world = World()
+    world.disk.held_by = "process 4711"
+    world.boot()
+    world.connect()
+    result = world.call("heartbeat_configure")
+    assert not result.get("isError")
+    assert result["content"][0]["text"].startswith("Heartbeat ACTIVE")
+    assert "process 4711" in result["content"][0]["text"]

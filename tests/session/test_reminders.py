@@ -672,3 +672,48 @@ def test_appointments_on_other_grids_are_no_twins() -> None:
     for at, twins in (("2031-05-05T00:07:00Z", 0), ("2031-05-05T03:00:00Z", 1)):
         result = world.call("reminder_add", message="t", everyHours=1, atIso=at)
         assert len(result["structuredContent"]["twins"]) == twins
+
+
+@pytest.mark.requirement("schedule.clock-steps", "field.58")
+@pytest.mark.parametrize("outcome", ["taken", "refused"])
+def test_a_clock_set_back_while_a_push_is_out_does_not_stall_the_series(outcome: str) -> None:
+    world = ready(answer=silence)
+    add(world, everySeconds=5)
+    world.pass_time(5_000)
+    world.step_clock(-24 * HOUR)
+    world.pass_time(1_000)
+    world.answer_push(0, ACCEPTED if outcome == "taken" else refuse(-32603)({}))
+    world.answer = accept
+    world.pass_time(14_000)
+    assert len(world.pushes) == 4
+    ids = [push["eventId"] for push in world.pushes]
+    assert (ids[0] == ids[1]) is (outcome == "refused")
+
+
+@pytest.mark.requirement("schedule.clock-steps")
+def test_a_recurring_row_from_the_file_is_due_within_its_interval_after_a_step_back() -> None:
+    world = ready()
+    add(world, "minutely", everySeconds=60)
+    add(world, "first in two days", everySeconds=60, inHours=48)
+    world.pass_time(30_000)
+    world.boot()
+    world.connect()
+    rows = {row["message"]: row["fireAt"] for row in world.disk.rows()}
+    world.step_clock(-10_000)
+    world.pass_time(30_000)
+    after = {row["message"]: row["fireAt"] for row in world.disk.rows()}
+    assert after["first in two days"] == rows["first in two days"]
+    assert 0 < after["minutely"] - world.wall <= 60_000
+
+
+@pytest.mark.requirement("policy.replaces", "policy.answer-codes")
+def test_a_denial_of_a_push_from_before_the_policy_blocks_nothing_under_it() -> None:
+    world = ready(answer=silence)
+    add(world, "before", inSeconds=1)
+    world.pass_time(1_000)
+    world.request("featureSets/update", GRANT)
+    world.answer_push(0, refuse(-32001)({}))
+    assert "delivery=ok" in world.text("heartbeat_status")
+    add(world, "after", inSeconds=5)
+    world.pass_time(5_000)
+    assert texts(world)[-1].endswith("after")

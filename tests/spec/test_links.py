@@ -7,6 +7,7 @@ import pytest
 from spec import links
 
 NOT_OF_THE_PROTOCOL = {
+    "conformance": "what the suite promises those who run it",
     "people": "what people see and type, no part of what server and host owe each other",
     "host.40": "about the README",
     "seed.recipe.wake-first": "about the README",
