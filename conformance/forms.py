@@ -14,7 +14,7 @@ from typing import Any
 from conformance import moments
 
 _TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?"
-_TIME_FORM = r"\d{4}-\S+"
+_TIME_FORM = _TIME
 _SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()]")
 _MS = r"(?<!\d)1\d{12}(?!\d)"
 _ABOUT = r"~\d+(?:\.\d+)?"
