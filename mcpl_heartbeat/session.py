@@ -11,7 +11,6 @@ later call, when the save has ended; everything else is answered in the pass tha
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 from msgspec import Raw
 
 import mcpl_heartbeat
@@ -48,6 +47,7 @@ from mcpl_heartbeat.mcp import arguments, lifecycle, tools
 from mcpl_heartbeat.policy.grant import Policy
 from mcpl_heartbeat.policy.manifest import HEARTBEAT, manifest, wants_array
 from mcpl_heartbeat.times import Zone
+from mcpl_heartbeat.waiting import Later, WaitingCalls
 from mcpl_heartbeat.wake.calls import WakeCalls
 from mcpl_heartbeat.wake.pushes import Sent
 from mcpl_heartbeat.wake.tools import TOOLS
@@ -66,33 +66,8 @@ NO_OBJECT = Raw(b"0")
 BEFORE_INITIALIZE = frozenset({"initialize", "ping"})
 
 
-class _Cancelled(msgspec.Struct, rename="camel"):
-    request_id: Raw
-
-
-class _Later:
-    """A call whose reply may have to wait; it is remembered only when it does."""
-
-    __slots__ = ("_answered", "_id", "_session", "_slot")
-
-    def __init__(self, session: "Session", id: Raw, slot: ReplySlot) -> None:
-        self._session = session
-        self._id = id
-        self._slot = slot
-        self._answered = False
-
-    def answer(self, result: tools.ToolResult) -> None:
-        self._answered = True
-        self._session.reply_later(self._id, self._slot, result)
-
-    def settle(self, result: tools.ToolResult | None) -> None:
-        if result is not None:
-            self.answer(result)
-
-    def wait(self) -> None:
-        if not self._answered:
-            self._id = self._id.copy()
-            self._session.remember(self._id, self._slot)
+def _never(result: tools.ToolResult) -> None:
+    raise AssertionError("a tool that only reads answers at once")
 
 
 class Session:
@@ -121,7 +96,7 @@ class Session:
         self._speaks_mcpl = False
         self._policy_by: int | None = None
         self._early: list[Callable[[Moment], None]] = []
-        self._open_slots: dict[bytes, ReplySlot] = {}
+        self._waiting = WaitingCalls(self._emit)
         self._alarm = WakeAt(None, None)
         self._methods: dict[str, Callable[[Request, ReplySlot, Moment], object]] = {
             "initialize": self._initialize,
@@ -271,20 +246,12 @@ class Session:
                 answer = Refusal(
                     INTERNAL_ERROR, "Internal error; this server's log has the details."
                 )
-        if isinstance(answer, Refusal):
+        if type(answer) is dict:
+            self._fill(slot, encode_result(request.id, answer))
+        elif isinstance(answer, Refusal):
             self._fill(slot, encode_error(request.id, answer))
         elif answer is not None:
             self._fill(slot, encode_result(request.id, answer))
-
-    def remember(self, id: Raw, slot: ReplySlot) -> None:
-        """A reply waits for a save: until then its call can be cancelled."""
-        self._open_slots[bytes(id)] = slot
-
-    def reply_later(self, id: Raw, slot: ReplySlot, result: tools.ToolResult) -> None:
-        """The reply to a call whose save has ended."""
-        assert self._version is not None
-        self._open_slots.pop(bytes(id), None)
-        self._fill(slot, encode_result(id, tools.call_result(result, self._version)))
 
     def _fill(self, slot: ReplySlot, line: bytes) -> None:
         ready = slot.fill(line)
@@ -344,20 +311,38 @@ class Session:
         call = tools.read_call(request.params, TOOLS)
         if isinstance(call, Refusal):
             return call
-        rules = self._calls.rules_at(call.tool, now)
-        checked = arguments.check(call.tool, call.arguments, TOOLS, rules)
+        tool = call.tool
+        if tool.read_only and self._wing.ready:
+            checked = arguments.check(tool, call.arguments, TOOLS)
+            if type(checked) is arguments.Accepted:
+                result = self._calls.call(tool, checked, now, _never)
+                return None if result is None else tools.call_result(result, self._version)
+        else:
+            self._stirred = True
+            rules = self._calls.rules_at(tool, now)
+            checked = arguments.check(tool, call.arguments, TOOLS, rules)
         if isinstance(checked, Refusal):
             return checked
-        if not call.tool.read_only or not self._wing.ready:
-            self._stirred = True
-        later = _Later(self, request.id, slot)
+        return self._carry_out(tool, checked, request.id, slot, now)
+
+    def _carry_out(
+        self,
+        tool: tools.Tool,
+        checked: arguments.Accepted | arguments.Refused,
+        id: Raw,
+        slot: ReplySlot,
+        now: Moment,
+    ) -> object:
+        """A call that may have to wait: for its save, or for the files to be read at start."""
+        assert self._version is not None
+        later = Later(self._waiting, id, slot, self._version)
 
         def carry_out(at: Moment) -> tools.ToolResult | None:
             if isinstance(checked, arguments.Accepted):
-                return self._calls.call(call.tool, checked, at, later.answer)
+                return self._calls.call(tool, checked, at, later.answer)
             problems = [f"{problem.argument}: {problem.text}" for problem in checked.problems]
-            text = arguments.refusal_text(call.tool, checked)
-            return self._calls.refused(call.tool, text, problems, at)
+            text = arguments.refusal_text(tool, checked)
+            return self._calls.refused(tool, text, problems, at)
 
         result = None
         if self._wing.ready:
@@ -373,22 +358,11 @@ class Session:
 
     def _notification(self, message: Notification) -> None:
         if message.method == "notifications/cancelled":
-            self._cancelled(message)
+            self._waiting.cancel(message.params)
         elif message.method == "featureSets/update" and self._speaks_mcpl:
             for line in self._policy.notification(message.params):
                 self._emit(Log(Level.WARNING, line))
             self._wing.policy_came(as_request=False)
-
-    def _cancelled(self, message: Notification) -> None:
-        """Leave a call unanswered that the host gave up; what it changed stays changed (MCP)."""
-        try:
-            id = msgspec.json.decode(message.params or b"", type=_Cancelled).request_id
-        except (msgspec.MsgspecError, RecursionError):
-            return
-        slot = self._open_slots.pop(bytes(id), None)
-        rest = slot.drop() if slot is not None else None
-        if rest is not None:
-            self._emit(Reply(rest))
 
 
 def _is_reached(alarm: WakeAt, now: Moment) -> bool:
