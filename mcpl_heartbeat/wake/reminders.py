@@ -137,21 +137,16 @@ class ReminderBook:
     def replace(self, rows: tuple[Reminder, ...]) -> None:
         """Take ``rows`` instead; one that did not change keeps its state, any other starts anew."""
         fresh = {row.id: row for row in rows}
-        self._states = {
-            id: state
-            for id, state in self._states.items()
-            if (row := fresh.get(id)) and row.fire_at == self.rows[id].fire_at
+        same = {
+            id
+            for id, before in self.rows.items()
+            if (row := fresh.get(id)) and row.fire_at == before.fire_at
         }
+        self._states = {id: state for id, state in self._states.items() if id in same}
         self._retries = SortedList(entry for entry in self._retries if entry[1] in self._states)
-        self._reckoned_ahead = {
-            id: ahead
-            for id, ahead in self._reckoned_ahead.items()
-            if (row := fresh.get(id)) and row.fire_at == self.rows[id].fire_at
-        }
-        self._sent_shift = {id: by for id, by in self._sent_shift.items() if id in self._states}
-        self._eager = SortedList(
-            _key(row) for _, _, id in self._eager if (row := fresh.get(id)) is not None
-        )
+        self._reckoned_ahead = {id: by for id, by in self._reckoned_ahead.items() if id in same}
+        self._sent_shift = {id: by for id, by in self._sent_shift.items() if id in same}
+        self._eager = SortedList(_key(fresh[id]) for _, _, id in self._eager if id in same)
         self.rows = fresh
         self._messages = Counter(row.message for row in fresh.values())
         self._waiting = SortedList(_key(row) for row in rows if row.id not in self._states)

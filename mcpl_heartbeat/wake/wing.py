@@ -4,8 +4,8 @@
 which looks for a step of the clock, and ends with ``pump``, which sends what can be sent and begins
 the saves that are due; ``next_alarm`` then says when to come back. Between them four verbs change
 state: ``opened``, ``answered``, ``policy_came`` and ``saved`` (tool calls are in ``calls.py``). A
-due wake takes the same road whether its moment came by
-the clock, a policy, a restart or a clock step (design: "A due reminder").
+due wake takes the same road whether its moment came by the clock, a policy, a restart or a clock
+step (design: "A due reminder").
 """
 
 from collections.abc import Callable

@@ -7,7 +7,7 @@ import pytest
 
 from mcpl_heartbeat.actions import Document
 from mcpl_heartbeat.wake.ledger import MOST_TOOK
-from tests.world import Disk, World
+from tests.world import GRANT, Disk, World, accept, refuse
 
 EVERY_MS = 5_000
 
@@ -80,3 +80,23 @@ def test_a_trigger_on_a_server_that_stands_by_does_not_blame_the_host() -> None:
     assert "process 4711" in text
     assert "takes over when that one is gone" in text
     assert "operator" not in text
+
+
+@pytest.mark.requirement("file.changed-merge", "reminder.grid")
+def test_a_held_reminder_put_off_by_hand_waits_for_its_new_time() -> None:
+    world = World(answer=refuse(-32603))
+    world.connect()
+    world.call("heartbeat_configure", paused=True)
+    world.call("reminder_add", message="x", inSeconds=1, everyMinutes=1)
+    world.pass_time(2_000)
+    world.request("featureSets/update", {"effectiveCapabilities": ["tools"]})
+    # An interval later it may be sent again, and cannot be.
+    world.pass_time(70_000)
+    edit(world, fireAt=world.wall + 86_400_000)
+    world.call("reminder_add", message="y", inHours=48)
+    world.answer = accept
+    sent = len(world.pushes)
+    world.request("featureSets/update", GRANT)
+    assert len(world.pushes) == sent
+    world.pass_time(86_400_000)
+    assert len(world.pushes) == sent + 1

@@ -47,9 +47,10 @@ def test_what_is_tried_again_keeps_its_occurrence_over_a_clock_step_and_follows_
         ("a", 30_000),
     ]
     assert [each.id for each in book.due(0, 9)] == ["b", "c", "a"]
-    book.replace((row("a", 1_000), row("c", 15_000)))
-    assert [(each.id, each.fire_at) for each in book.due_again(9)] == [("a", 1_000), ("c", 15_000)]
-    assert book.cancel("a") is not None
+    book.replace((row("a", 90_000), row("c", 20_000, "edited"), row("b", 10_000)))
+    assert [(each.id, each.message) for each in book.due_again(9)] == [("b", "m"), ("c", "edited")]
+    assert [each.id for each in book.due(0, 9)] == ["b", "c"]
+    assert book.cancel("b") is not None
     assert [each.id for each in book.due_again(9)] == ["c"]
 
 
