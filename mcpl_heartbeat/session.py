@@ -129,6 +129,7 @@ class Session:
         self._wing.begin(now)
         for line in self._buffer.end():
             self._line(line, now)
+        self._wing.save_again()
         return self._pass(now)
 
     def tick(self, now: Moment) -> list[Action]:
@@ -142,7 +143,10 @@ class Session:
         self._wing.opened(opening, now)
         early, self._early = self._early, []
         for call in early:
-            call(now)
+            try:
+                call(now)
+            except Exception as fault:  # it costs its own reply, not those of the others
+                self._emit(Log(Level.WARNING, f"internal error in a tool call: {fault!r}"))
         return self._pass(now)
 
     def saved(self, document: Document, outcome: SaveOutcome, now: Moment) -> list[Action]:

@@ -198,11 +198,15 @@ class Ledger:
             self._take_note(took)
         self._move(Event.FOREIGN)
 
+    def save_again(self) -> None:
+        """Try a failed save again at once: there may be no later."""
+        self._retry_at = None
+        self._move(Event.RETRY)
+
     def pass_time(self, monotonic: int) -> None:
         """Try a failed save again when its time has come."""
         if self._retry_at is not None and monotonic >= self._retry_at:
-            self._retry_at = None
-            self._move(Event.RETRY)
+            self.save_again()
 
     @property
     def next_monotonic(self) -> int | None:

@@ -324,6 +324,11 @@ class WakeWing:
             self._known_config = config
             self.config_ledger.change()
 
+    def save_again(self) -> None:
+        """The server is about to leave: what could not be saved is tried once more."""
+        self.config_ledger.save_again()
+        self.reminders_ledger.save_again()
+
     def strand(self) -> None:
         """Have the log say at the end of this pass which reminders cannot fire, if any."""
         self._stranded_due = True

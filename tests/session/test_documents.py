@@ -372,3 +372,32 @@ def test_a_hand_edit_of_the_words_does_not_send_a_heartbeat_that_is_out_again() 
     assert "by hand" in world.text("heartbeat_configure", deliveryMode="message")
     world.pass_time(30_000)
     assert len(world.pushes) == 1
+
+
+@pytest.mark.requirement("file.disk-full", "stdio.ends-without-loss")
+def test_what_could_not_be_saved_is_tried_once_more_before_leaving() -> None:
+    world = ready()
+    world.disk.fail = FULL
+    world.call("reminder_add", message="x", inHours=1)
+    world.disk.fail = None
+    world._do(world.session.end_of_input(world.now))
+    assert len(world.disk.rows()) == 1
+
+
+@pytest.mark.requirement("jsonrpc.never-raises", "file.slow-save")
+def test_a_fault_in_one_early_call_costs_the_others_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    world.boot(open_files=False)
+    world.connect()
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("our fault")
+
+    monkeypatch.setitem(world.session._calls._handlers, "heartbeat_trigger", broken)
+    world.begin_call("heartbeat_trigger")
+    listing = world.begin_call("reminder_list")
+    world.open_files()
+    assert world.answered(listing)
+    assert any("our fault" in line for line in world.logs)
