@@ -5,7 +5,13 @@ Both are given as protocols, so that tests drive the server with their own.
 
 from typing import Any, Protocol
 
-from mcpl_heartbeat.actions import Action, Document, Moment, Opening, SaveOutcome
+from mcpl_heartbeat.actions import Action, Document, Moment, NotSaved, Opening, SaveOutcome
+
+
+class Taken(NotSaved, frozen=True, kw_only=True):
+    """Another server has taken the files meanwhile: what they hold now, for show."""
+
+    opening: Opening
 
 
 class Core(Protocol):
@@ -49,6 +55,11 @@ class Core(Protocol):
 class Files(Protocol):
     """The two documents and their locks. Each method may block and is called in a thread."""
 
+    @property
+    def undisturbed(self) -> bool:
+        """Whether nothing calls for ``check``; asked at every tick, and in no thread."""
+        ...
+
     def open(self) -> Opening:
         """Take the locks and read both documents."""
         ...
@@ -57,6 +68,10 @@ class Files(Protocol):
         """Open them if the server that held them is gone; ``None`` while it is there."""
         ...
 
+    def check(self) -> Opening | None:
+        """See to the locks: what the files hold if another server has taken them, told once."""
+        ...
+
     def save(self, document: Document, value: Any) -> SaveOutcome:
-        """Make ``value`` the content of ``document``."""
+        """Make ``value`` the content of ``document``; ``Taken``: what ``check`` would have told."""
         ...

@@ -30,7 +30,7 @@ from mcpl_heartbeat.actions import (
 )
 from mcpl_heartbeat.shell import stderr, streams
 from mcpl_heartbeat.shell.clock import Clock
-from mcpl_heartbeat.shell.ports import Core, Files
+from mcpl_heartbeat.shell.ports import Core, Files, Taken
 
 LONGEST_PAUSE = 30.0
 """Seconds until both clocks are read again at the latest (design, law 6)."""
@@ -125,6 +125,11 @@ class Server:
         while True:
             with self._pause:
                 await trio.sleep_forever()
+            # Before anything is sent: another server may be sending it by now.
+            if not self._files.undisturbed:
+                opening = await self._in_thread(self._files.check)
+                if isinstance(opening, Opening):
+                    self._stand_by(opening)
             now = self._clock.now()
             # A moment that is reached is used up; the session sets the next one if there is any.
             self._wake = WakeAt(
@@ -162,6 +167,13 @@ class Server:
         gc.freeze()
         gc.enable()
         self._progress.unpark_all()
+        await self._take_over()
+
+    def _stand_by(self, opening: Opening) -> None:
+        self._perform(self._session.opened, opening)
+        self._work.start_soon(self._take_over)
+
+    async def _take_over(self) -> None:
         while self._session.standby:
             await trio.sleep(TAKE_OVER_PAUSE)
             opening = await self._in_thread(self._files.take_over)
@@ -181,6 +193,8 @@ class Server:
             if isinstance(outcome, Exception):
                 outcome = NotSaved(stderr.describe(outcome))
             self._perform(self._session.saved, action.document, outcome)
+            if isinstance(outcome, Taken):
+                self._stand_by(outcome.opening)
             # Only now, so that a save asked for by ``saved`` lands in this loop.
             waiting.popleft()
             self._progress.unpark_all()

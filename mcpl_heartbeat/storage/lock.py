@@ -1,18 +1,20 @@
 """An advisory lock on a document, so that a second server on the same file notices (issue 2 §5)."""
 
 # Descriptors and exact system calls are the point here, and pathlib hides them.
-# ruff: noqa: PTH100, PTH116, PTH118, PTH120
+# ruff: noqa: PTH100, PTH108, PTH116, PTH118, PTH120
 
 import contextlib
 import errno
 import fcntl
 import os
 import re
+import stat
 from collections.abc import Sequence
 
 from mcpl_heartbeat.storage.disk import hidden_name, make_folder, reason
 
 _HELD = frozenset({errno.EWOULDBLOCK, errno.EAGAIN})
+_UNOPENABLE = frozenset({errno.ELOOP, errno.EACCES, errno.EPERM, errno.ENXIO})
 _TRIES = 10
 
 
@@ -20,9 +22,10 @@ class Lock:
     """The lock of the document at ``path``: a ``flock`` on ``.<name>.lock`` beside its target.
 
     It dies with its process, so a killed server leaves nothing to clear away; the lock file itself
-    stays, which is what makes it safe. Where its folder cannot be written, the data file itself is
-    locked (it cannot be replaced there either). Where nothing can be locked, the server goes on
-    without, and ``note`` says so.
+    stays, which is what makes it safe: ``keep`` sees to it. What stands in its place and cannot be
+    opened is replaced. Where its folder cannot be written, the data file itself is locked (it
+    cannot be replaced there either). Where nothing can be locked, the server goes on without, and
+    ``note`` says so.
     """
 
     def __init__(self, path: str) -> None:
@@ -35,6 +38,37 @@ class Lock:
         """Whether this process holds it, for real."""
         return self._descriptor is not None
 
+    @property
+    def stands(self) -> bool:
+        """Whether nothing shows that the locked file has gone from its place; two system calls.
+
+        A second server locks what is in that place, so once it has gone it locks nobody out.
+        """
+        if (descriptor := self._descriptor) is None:
+            return True
+        try:
+            ours = os.fstat(descriptor)
+        except OSError:
+            return False
+        return any(_is_at(place, ours) for place in self._places())
+
+    def keep(self) -> str | None:
+        """Take it anew if it does not stand: ``None`` unless another has it now, then who.
+
+        Where it cannot be taken, what was held is still held, and ``note`` says why. Never raises
+        ``OSError``.
+        """
+        if self.stands:
+            return None
+        before, self._descriptor = self._descriptor, None
+        holder = self.acquire()
+        if holder is None and self._descriptor is None:
+            self._descriptor = before
+        elif before is not None:
+            with contextlib.suppress(OSError):
+                os.close(before)
+        return holder
+
     def acquire(self) -> str | None:
         """Take it without waiting: ``None`` when it is ours, else who holds it ("process 4711").
 
@@ -43,18 +77,23 @@ class Lock:
         if self._descriptor is not None:
             return None
         self.note = None
-        target = os.path.realpath(self._path)
-        beside = os.path.join(os.path.dirname(target), f"{hidden_name(target)}.lock")
+        beside, target = self._places()
+        folder = os.path.dirname(target)
         try:
-            make_folder(os.path.dirname(target))
+            make_folder(folder)
             return self._take(beside, os.O_RDWR | os.O_CREAT)
         except OSError as error:
             failure = error
-        for path in (beside, target):
-            try:
-                return self._take(path, os.O_RDONLY)
-            except OSError:
-                continue
+        with contextlib.suppress(OSError):
+            return self._take(beside, os.O_RDONLY)
+        with contextlib.suppress(OSError):
+            # A save takes the data file away and its lock with it, so that lock is worth something
+            # only where nothing can be saved.
+            if not os.access(folder, os.W_OK | os.X_OK):
+                return self._take(target, os.O_RDONLY)
+            if failure.errno in _UNOPENABLE:
+                os.unlink(beside)
+                return self._take(beside, os.O_RDWR | os.O_CREAT)
         self.note = (
             f"{_shown(self._path)} could not be locked ({reason(failure)}): a second server on it "
             "would not be noticed."
@@ -68,6 +107,11 @@ class Lock:
             # The descriptor is gone either way, and the lock with it.
             with contextlib.suppress(OSError):
                 os.close(descriptor)
+
+    def _places(self) -> tuple[str, str]:
+        """The lock file and the data file, where the links of ``path`` lead by now."""
+        target = os.path.realpath(self._path)
+        return os.path.join(os.path.dirname(target), f"{hidden_name(target)}.lock"), target
 
     def _take(self, path: str, flags: int) -> str | None:
         """Lock ``path``; ``OSError`` when it cannot be locked at all."""
@@ -114,8 +158,20 @@ def acquire_all(locks: Sequence[Lock]) -> str | None:
     return None
 
 
+def _is_at(path: str, status: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(os.lstat(path), status)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:  # it cannot be seen, which is not to say that it has gone
+        return True
+
+
 def _sign(descriptor: int) -> None:
     """Write our process id where a second server looks for it; only words depend on it."""
+    with contextlib.suppress(OSError):
+        # Another user's server can lock only what it can read, whatever umask there is.
+        os.fchmod(descriptor, stat.S_IMODE(os.fstat(descriptor).st_mode) | 0o444)
     with contextlib.suppress(OSError):
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)

@@ -22,6 +22,7 @@ from mcpl_heartbeat.actions import (
     SaveOutcome,
     WakeAt,
 )
+from mcpl_heartbeat.shell.ports import Taken
 
 
 class FakeCore:
@@ -29,6 +30,7 @@ class FakeCore:
 
     def __init__(self) -> None:
         self.calls: list[str] = []
+        self.told: list[str] = []
         self.ticks: list[Moment] = []
         self.outcomes: list[SaveOutcome] = []
         self.openings: list[Opening] = []
@@ -47,6 +49,7 @@ class FakeCore:
         return []
 
     def opened(self, opening: Opening, now: Moment) -> list[Action]:
+        self.told.append("opened")
         self.openings.append(opening)
         self.standby = opening.held_by is not None
         return []
@@ -67,8 +70,8 @@ class FakeCore:
     def saved(self, document: Document, outcome: SaveOutcome, now: Moment) -> list[Action]:
         self._saving -= 1
         self.outcomes.append(outcome)
-        word = {Saved: b"saved\n", NotSaved: b"not saved\n"}[type(outcome)]
-        return [Reply(word)]
+        self.told.append(type(outcome).__name__)
+        return [Reply(b"not saved\n" if isinstance(outcome, NotSaved) else b"saved\n")]
 
     def _one(self, line: str, now: Moment) -> list[Action]:
         word, _, rest = line.partition(" ")
@@ -106,6 +109,9 @@ class FakeFiles:
         self.tries = 0
         self.breaks = False
         self.slow_open = False
+        self.undisturbed = True
+        self.taken = False
+        self.checks = 0
 
     def open(self) -> Opening:
         if self.slow_open:
@@ -118,8 +124,18 @@ class FakeFiles:
         self.tries += 1
         return None if self.held_by else self.open()
 
+    def check(self) -> Opening | None:
+        self.checks += 1
+        self.undisturbed = True
+        self.taken, taken = False, self.taken
+        return Opening(config=Opened(), reminders=Opened(), held_by=self.held_by) if taken else None
+
     def save(self, document: Document, value: Any) -> SaveOutcome:
         self.gate.wait()
+        if (opening := self.check()) is not None:
+            return Taken("taken", opening=opening)
+        if self.held_by is not None:
+            return NotSaved("taken")
         if value == "breaks":
             raise LookupError("the disk is made of cheese")
         self.content.append(value)

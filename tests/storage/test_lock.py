@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -143,6 +144,7 @@ def test_in_a_folder_that_cannot_be_written_the_data_file_is_locked(
         return real(name, flags, *args)
 
     monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr(os, "access", lambda *_: False)
     alone = lock(path)
     assert alone.acquire() is None
     assert alone.note is not None
@@ -153,12 +155,138 @@ def test_in_a_folder_that_cannot_be_written_the_data_file_is_locked(
 
 
 @pytest.mark.requirement("file.lock")
-def test_a_folder_in_the_lock_files_place_stops_nobody(tmp_path: Path, lock: Locks) -> None:
+@pytest.mark.parametrize("there", [False, True])
+def test_a_link_in_the_lock_files_place_is_replaced(
+    tmp_path: Path, lock: Locks, there: bool
+) -> None:
+    path, elsewhere = tmp_path / "r.json", tmp_path / "elsewhere"
+    path.write_bytes(b"[]")
+    if there:
+        elsewhere.write_bytes(b"kept")
     (tmp_path / ".r.json.lock").symlink_to("elsewhere")
-    one = lock(tmp_path / "r.json")
-    assert one.acquire() is None
-    assert one.note is not None
-    assert not (tmp_path / "elsewhere").exists()
+    first = lock(path)
+    assert first.acquire() is None
+    assert (first.held, first.note) == (True, None)
+    path.rename(tmp_path / "before")  # as a save does
+    path.write_bytes(b"[]")
+    assert lock(path).acquire() == f"process {os.getpid()}"
+    assert first.stands
+    assert elsewhere.exists() is there
+    assert not there or elsewhere.read_bytes() == b"kept"
+
+
+@pytest.mark.requirement("file.lock")
+@pytest.mark.parametrize("removable", [False, True])
+def test_a_lock_file_that_may_not_be_opened_is_replaced_or_said(
+    tmp_path: Path, lock: Locks, monkeypatch: pytest.MonkeyPatch, removable: bool
+) -> None:
+    path, beside = tmp_path / "r.json", tmp_path / ".r.json.lock"
+    path.write_bytes(b"[]")
+    beside.touch(0o600)
+    theirs = beside.stat()
+    real = os.open
+
+    def refuse(name: Any, *args: Any) -> int:
+        if os.path.lexists(name) and os.path.samestat(os.lstat(name), theirs):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(name, *args)
+
+    def unlink(_name: Any) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "open", refuse)
+    if not removable:
+        monkeypatch.setattr(os, "unlink", unlink)
+    # It keeps the inode, so that the new file is told from the old one.
+    (tmp_path / "kept").hardlink_to(beside)
+    first = lock(path)
+    assert first.acquire() is None
+    assert first.held is removable
+    if removable:
+        assert lock(path).acquire() == f"process {os.getpid()}"
+    else:
+        # A lock on the data file would be gone with the first save, unnoticed.
+        assert "would not be noticed" in first.note
+
+
+@pytest.mark.requirement("file.lock")
+def test_a_lock_file_can_be_locked_by_another_user_whatever_the_umask(
+    tmp_path: Path, lock: Locks
+) -> None:
+    before = os.umask(0o077)
+    try:
+        assert lock(tmp_path / "r.json").acquire() is None
+    finally:
+        os.umask(before)
+    assert (tmp_path / ".r.json.lock").stat().st_mode & 0o777 == 0o644
+
+
+# --- A lock file that goes from its place --------------------------------------------------------
+
+
+@pytest.mark.requirement("file.lock")
+@pytest.mark.parametrize("how", ["removed", "folder removed", "replaced", "link re-pointed"])
+def test_a_lock_that_has_gone_is_noticed_and_taken_anew(
+    tmp_path: Path, lock: Locks, how: str
+) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    path, beside = folder / "r.json", folder / ".one.json.lock"
+    path.symlink_to("one.json")
+    first = lock(path)
+    assert first.acquire() is None
+    assert first.stands
+    assert first.keep() is None
+    if how == "link re-pointed":
+        path.unlink()
+        path.symlink_to("two.json")
+    elif how == "replaced":
+        (folder / "new").touch()
+        (folder / "new").rename(beside)
+    elif how == "removed":
+        beside.unlink()
+    else:
+        shutil.rmtree(folder)
+    assert not first.stands
+    assert first.keep() is None
+    assert first.held
+    assert first.stands
+    assert lock(path).acquire() == f"process {os.getpid()}"
+
+
+@pytest.mark.requirement("file.lock")
+def test_a_lock_that_another_has_taken_meanwhile_is_no_longer_ours(
+    tmp_path: Path, lock: Locks
+) -> None:
+    first, second = lock(tmp_path / "r.json"), lock(tmp_path / "r.json")
+    assert first.acquire() is None
+    (tmp_path / ".r.json.lock").unlink()
+    assert second.acquire() is None
+    assert first.keep() == f"process {os.getpid()}"
+    assert not first.held
+    assert second.stands
+
+
+@pytest.mark.requirement("file.lock")
+def test_a_lock_that_cannot_be_taken_anew_is_tried_again(
+    tmp_path: Path, lock: Locks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = lock(tmp_path / "r.json")
+    assert first.acquire() is None
+    (tmp_path / ".r.json.lock").unlink()
+
+    def refuse(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", refuse)
+        assert first.keep() is None
+        assert first.note is not None
+        assert "No space left" in first.note
+        assert not first.stands
+    assert first.keep() is None
+    assert first.stands
+    assert first.note is None
 
 
 # --- Both files together -------------------------------------------------------------------------
