@@ -299,17 +299,18 @@ def _value(raw: Raw) -> object:
     return value
 
 
-# From the first of a run of backslashes: those that escape each other, then halves that belong
-# together, or a lone one. Nothing is ever given back, so that the time is linear in the line.
+# A backslash that escapes another, or halves that belong together, are passed over; a half alone is
+# the first group. Nothing is ever given back, so that the time is linear in the line. (Possessive
+# quantifiers would say so, but the first releases of Python 3.11 match them wrongly.)
 _SURROGATES = re.compile(
-    rb"(?<!\\)((?:\\\\)*+)"
-    rb"(?:((?:\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})++)"
-    rb"|\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+    rb"(?:\\\\)+"
+    rb"|(?:\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})+"
+    rb"|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
 )
 
 
 def _without_lone_surrogates(line: bytes) -> bytes:
-    return _SURROGATES.sub(lambda found: found[0] if found[2] else found[1] + rb"\ufffd", line)
+    return _SURROGATES.sub(lambda found: rb"\ufffd" if found[1] else found[0], line)
 
 
 class _ResultReply(msgspec.Struct, tag_field="jsonrpc", tag="2.0"):
