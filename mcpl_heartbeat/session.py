@@ -307,6 +307,8 @@ class Session:
 
     def _policy_request(self, request: Request, slot: ReplySlot, now: Moment) -> object:
         answer = self._policy.request(request.params)
+        if isinstance(answer, Refusal):
+            self._emit(Log(Level.WARNING, answer.message))
         self._wing.policy_came(as_request=not isinstance(answer, Refusal))
         return answer
 

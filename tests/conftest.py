@@ -1,6 +1,13 @@
 """What every test shares."""
 
+import signal
+
 from hypothesis import HealthCheck, settings
+
+# A shell starts what it puts in the background with SIGINT ignored, and children inherit that; the
+# servers under test are told apart from such a shell by nothing else.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A deadline would assert timing, which a busy machine breaks; slow generation is no failure either.
 settings.register_profile(

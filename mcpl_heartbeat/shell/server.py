@@ -100,8 +100,10 @@ class Server:
             work.cancel_scope.cancel()
 
     async def _read(self) -> None:
-        while data := await self._source.read():
+        linger = False
+        while data := await self._source.read(linger):
             self._perform(self._session.receive, data)
+            linger = self._opened and not self._sink.waiting and not self._session.unsettled
             if self._sink.waiting > streams.LIMIT:
                 await self._until_it_pays_to_read()
 
@@ -130,6 +132,9 @@ class Server:
                 opening = await self._in_thread(self._files.check)
                 if isinstance(opening, Opening):
                     self._stand_by(opening)
+            if self._sink.waiting > streams.LIMIT:
+                # A host that does not read gets no more wakes to keep for it than it can hold.
+                await self._sink.room()
             now = self._clock.now()
             # A moment that is reached is used up; the session sets the next one if there is any.
             self._wake = WakeAt(

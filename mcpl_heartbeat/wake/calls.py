@@ -71,8 +71,8 @@ class WakeCalls:
         self, arguments: object, extra: tuple[str, ...], now: Moment, answer: Answer
     ) -> ToolResult:
         wing = self._wing
-        notes = self._troubles(wing.config_ledger, wing.reminders_ledger) + extra
-        notes = self._status_of.unanswered(now) + notes
+        notes = self._troubles(wing.config_ledger, wing.reminders_ledger, blocked_said=True)
+        notes = self._status_of.notes(now) + notes + extra
         values = self._status_of.values(tools.StatusResult, now, notes) if self.structured else None
         return ToolResult(texts.lines(self._status_of.line(now), notes), values)
 
@@ -295,15 +295,18 @@ class WakeCalls:
             return (texts.never_fires(blocked),)
         return (texts.waits_because(blocked),)
 
-    def _troubles(self, *ledgers: Ledger) -> tuple[str, ...]:
-        """What is wrong with the files whose content a reply speaks of."""
+    def _troubles(self, *ledgers: Ledger, blocked_said: bool = False) -> tuple[str, ...]:
+        """What is wrong with the files whose content a reply speaks of.
+
+        ``blocked_said``: the reply says already why nothing can be delivered.
+        """
         said = []
         for ledger in ledgers:
             if ledger.trouble is not None:
                 said.append(ledger.trouble.text)
             elif ledger.failure is not None:
                 said.append(texts.behind(ledger.document, ledger.failure))
-        if self._wing.held_by is not None:
+        if self._wing.held_by is not None and not blocked_said:
             said.append(f"Note: {texts.standby(self._wing.held_by)}.")
         return tuple(said)
 
@@ -336,7 +339,7 @@ class WakeCalls:
         ledgers = [wing.reminders_ledger] if name.startswith("reminder_") else []
         if name in ("heartbeat_status", "heartbeat_configure"):
             ledgers = [wing.config_ledger, wing.reminders_ledger]
-        notes = (*self._troubles(*ledgers), *extra)
+        notes = (*self._troubles(*ledgers, blocked_said=name == "heartbeat_trigger"), *extra)
         structured: msgspec.Struct
         if name == "heartbeat_status":
             structured = self._status_of.values(tools.StatusResult, now, notes, problems=problems)

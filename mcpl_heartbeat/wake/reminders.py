@@ -125,6 +125,8 @@ class ReminderBook:
         # How far the grid of a row has moved while its push was out or held: the occurrence keeps
         # its due time, which is in its eventId.
         self._sent_shift: dict[str, int] = {}
+        # When an occurrence was first held: a retry that is refused again does not make it newer.
+        self._held_since: dict[str, int] = {}
         self.replace(tuple(rows))
 
     def __len__(self) -> int:
@@ -146,6 +148,7 @@ class ReminderBook:
         self._retries = SortedList(entry for entry in self._retries if entry[1] in self._states)
         self._reckoned_ahead = {id: by for id, by in self._reckoned_ahead.items() if id in same}
         self._sent_shift = {id: by for id, by in self._sent_shift.items() if id in same}
+        self._held_since = {id: at for id, at in self._held_since.items() if id in same}
         self._eager = SortedList(_key(fresh[id]) for _, _, id in self._eager if id in same)
         self.rows = fresh
         self._messages = Counter(row.message for row in fresh.values())
@@ -164,6 +167,11 @@ class ReminderBook:
         if row is not None:
             self._move(row, Event.CANCELLED)
         return row
+
+    @property
+    def held(self) -> int:
+        """How many are held."""
+        return sum(isinstance(state, Held) for state in self._states.values())
 
     def state(self, id: str) -> Out | Held | None:
         """The push that is out or held; ``None`` while the reminder waits."""
@@ -318,7 +326,8 @@ class ReminderBook:
 
     def _hold(self, row: Reminder, event: Event, reason: str, wall: int, monotonic: int) -> bool:
         every = every_ms(row)
-        held = Held(reason, wall, None if every is None else monotonic + every)
+        since = self._held_since.setdefault(row.id, wall)
+        held = Held(reason, since, None if every is None else monotonic + every)
         return self._move(row, event, held) is Life.HELD
 
     def _move(self, row: Reminder, event: Event, state: Out | Held | None = None) -> Life:
@@ -335,6 +344,8 @@ class ReminderBook:
         elif isinstance(before, Held) and before.retry_at is not None:
             self._retries.remove((before.retry_at, row.id))
         self._states.pop(row.id, None)
+        if event not in (Event.SENT, Event.RETRY, Event.REFUSED, Event.UNANSWERED):
+            self._held_since.pop(row.id, None)
         if event is Event.RETRY:
             self._eager.add(_key(row))
         else:

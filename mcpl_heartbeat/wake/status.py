@@ -69,8 +69,24 @@ class Status:
             **others,
         )
 
-    def unanswered(self, now: Moment) -> tuple[str, ...]:
-        """The sentence on a heartbeat that the host has not answered for 30 s, if there is one."""
+    def notes(self, now: Moment) -> tuple[str, ...]:
+        """The sentences on what the host has refused, held up or not answered."""
+        return self._unanswered(now) + self._refused()
+
+    def _refused(self) -> tuple[str, ...]:
+        wing = self._wing
+        held = wing.reminders.held
+        if not held and wing.tick_refused is None:
+            return ()
+        said = []
+        if wing.tick_refused is not None:
+            since, reason = wing.tick_refused
+            said.append(texts.tick_refused(since, reason, wing.zone))
+        if held:
+            said.append(texts.some_held(held))
+        return tuple(said)
+
+    def _unanswered(self, now: Moment) -> tuple[str, ...]:
         wing = self._wing
         since = wing.out_since
         if wing.schedule.unanswered is None or since is None or now.wall - since < ANSWER_WITHIN_MS:

@@ -166,6 +166,20 @@ def unanswered(out_since: int, zone: Zone) -> str:
     )
 
 
+def tick_refused(since: int, reason: str, zone: Zone) -> str:
+    """What the status says while the last heartbeat that was answered was not taken."""
+    return (
+        f"The last heartbeat was not taken ({local_time(since, zone)}: {reason}); the next is "
+        "tried at its time, or at the host's next policy."
+    )
+
+
+def some_held(count: int) -> str:
+    """What the status says of reminders that the host has not taken."""
+    which = "1 reminder is" if count == 1 else f"{count} reminders are"
+    return f"{which} held, not taken by the host: reminder_list says why and since when."
+
+
 def stranded(count: int, reason: str) -> str:
     """The log line for reminders that cannot fire (seed)."""
     subject = "1 reminder will" if count == 1 else f"{count} reminders will"

@@ -88,6 +88,8 @@ class WakeWing:
         self._probe_at = 0
         self.silent_refused = False
         self.out_since: int | None = None
+        self.tick_refused: tuple[int, str] | None = None
+        """When (wall ms) and why the host did not take the last heartbeat it answered."""
         self._pushes = Pushes(outgoing=outgoing, host=gate, zone=zone, emit=emit)
         self._steps = ClockSteps()
         self._known_config = self.settings
@@ -153,6 +155,7 @@ class WakeWing:
         """The host sent a policy (or took one away): what it allows now is sent by ``pump``."""
         if as_request:
             self.refusal = None
+            self.tick_refused = None
             self._pushes.policy += 1
             self.schedule.policy_came()
             if self.blocked() is None:
@@ -246,6 +249,7 @@ class WakeWing:
         self, sent: SentTick, outcome: delivery.Taken | delivery.Refused, now: Moment
     ) -> None:
         if isinstance(outcome, delivery.Taken):
+            self.tick_refused = None
             if sent.silent:
                 self.silent_refused = False
             if not sent.manual:
@@ -262,6 +266,7 @@ class WakeWing:
                 return
         if not sent.manual:
             self.schedule.refused(sent.occurrence)
+        self.tick_refused = (now.wall, outcome.reason)
         kind = "the heartbeat fired by hand" if sent.manual else "a heartbeat"
         self.log(Level.WARNING, f"the host did not take {kind}: {outcome.reason}")
 

@@ -457,3 +457,22 @@ def test_another_grid_or_a_pause_does_not_let_a_second_one_out() -> None:
     world.answer_push(0, ACCEPTED)
     world.pass_time(61_000)
     assert len(world.pushes) == 2
+
+
+@pytest.mark.requirement("host.39", "seed.trigger.fired-means-sent")
+def test_the_status_says_when_the_last_heartbeat_was_not_taken_until_one_is() -> None:
+    world = every_minute(answer=refuse(-32603, "stopping"))
+    world.pass_time(MINUTE)
+    text = world.text("heartbeat_status")
+    assert "The last heartbeat was not taken (2026-09-21T14:14:20+00:00 [UTC]: " in text
+    assert "stopping" in text
+    world.answer = accept
+    world.pass_time(MINUTE)
+    assert "not taken" not in world.text("heartbeat_status")
+
+
+@pytest.mark.requirement("policy.malformed")
+def test_a_malformed_policy_is_named_in_the_log() -> None:
+    world = ready()
+    world.request("featureSets/update", {"effectiveCapabilities": 5})
+    assert any("featureSets/update is malformed: effectiveCapabilities" in x for x in world.logs)

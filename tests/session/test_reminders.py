@@ -717,3 +717,15 @@ def test_a_denial_of_a_push_from_before_the_policy_blocks_nothing_under_it() -> 
     add(world, "after", inSeconds=5)
     world.pass_time(5_000)
     assert texts(world)[-1].endswith("after")
+
+
+@pytest.mark.requirement("seed.reminder.held", "host.39")
+def test_the_status_says_that_reminders_are_held_and_since_when_does_not_move() -> None:
+    world = ready(answer=refuse(-32603, "stopping"))
+    add(world, everySeconds=60)
+    world.pass_time(3 * MINUTE)
+    assert "1 reminder is held, not taken by the host" in world.text("heartbeat_status")
+    assert "held since 2026-09-21T14:14:20+00:00 [UTC]: " in world.text("reminder_list")
+    world.answer = accept
+    world.pass_time(MINUTE)
+    assert "held" not in world.text("heartbeat_status")
