@@ -62,6 +62,8 @@ INSTRUCTIONS = (
 )
 QUESTIONS = frozenset({"ping", "tools/list", "tools/call", "mcpl/manifest"})
 """Methods that change nothing by themselves; of the tools, only some do not either."""
+QUESTIONS_KNOWN = 64
+LONGEST_QUESTION = 256
 NO_OBJECT = Raw(b"0")
 BEFORE_INITIALIZE = frozenset({"initialize", "ping"})
 
@@ -95,10 +97,12 @@ class Session:
         self._client_name = ""
         self._speaks_mcpl = False
         self._policy_by: int | None = None
+        # Hosts ask the same in the same words; those words are read and weighed once.
+        self._questions: dict[bytes, tuple[tools.Tool, arguments.Accepted]] = {}
         self._early: list[Callable[[Moment], None]] = []
         self._waiting = WaitingCalls(self._emit)
         self._alarm = WakeAt(None, None)
-        self._methods: dict[str, Callable[[Request, ReplySlot, Moment], object]] = {
+        self._methods: dict[str, Callable[[Request, ReplySlot | None, Moment], object]] = {
             "initialize": self._initialize,
             "ping": self._ping,
             "tools/list": self._tools_list,
@@ -192,7 +196,7 @@ class Session:
         message = parse(line)
         # Nearly every message is a Request, and an isinstance that fails costs as much as a call.
         if type(message) is Request:
-            self._request(message, single_slot(), now)
+            self._request(message, None, now)
             return
         self._stirred = True
         if type(message) is Batch:
@@ -216,13 +220,13 @@ class Session:
 
     def _message(self, message: Message, slot: ReplySlot | None, now: Moment) -> None:
         if isinstance(message, Request):
-            self._request(message, slot or single_slot(), now)
+            self._request(message, slot, now)
         elif isinstance(message, Invalid):
             if message.method == "featureSets/update" and self._version is not None:
                 # Params of a shape that no policy has: malformed, so no grant may be held.
                 self._policy.request(NO_OBJECT)
                 self._wing.policy_came(as_request=False)
-            self._fill(slot or single_slot(), encode_error(message.id, message.refusal))
+            self._fill(slot, encode_error(message.id, message.refusal))
         elif isinstance(message, Notification):
             self._notification(message)
         elif isinstance(message, Answer):
@@ -230,7 +234,7 @@ class Session:
             if sent is not None:
                 self._wing.answered(sent, message, now)
 
-    def _request(self, request: Request, slot: ReplySlot, now: Moment) -> None:
+    def _request(self, request: Request, slot: ReplySlot | None, now: Moment) -> None:
         method = self._methods.get(request.method)
         if request.method not in QUESTIONS:
             self._stirred = True
@@ -257,14 +261,15 @@ class Session:
         elif answer is not None:
             self._fill(slot, encode_result(request.id, answer))
 
-    def _fill(self, slot: ReplySlot, line: bytes) -> None:
-        ready = slot.fill(line)
+    def _fill(self, slot: ReplySlot | None, line: bytes) -> None:
+        """Reply to a request: at once when it came alone (``None``), else with its batch."""
+        ready = line if slot is None else slot.fill(line)
         if ready is not None:
-            self._emit(Reply(ready))
+            self._out.append(Reply(ready))
 
     # The methods: each returns a result, a Refusal, or None when the reply comes later ------------
 
-    def _initialize(self, request: Request, slot: ReplySlot, now: Moment) -> object:
+    def _initialize(self, request: Request, slot: ReplySlot | None, now: Moment) -> object:
         if self._version is not None:
             return Refusal(INVALID_REQUEST, "This connection is initialized already.")
         asked = lifecycle.read_initialize(request.params)
@@ -291,29 +296,33 @@ class Session:
     def _declared(self) -> dict[str, Any]:
         return manifest((HEARTBEAT,), as_array=wants_array(self._client_name))
 
-    def _ping(self, request: Request, slot: ReplySlot, now: Moment) -> object:
+    def _ping(self, request: Request, slot: ReplySlot | None, now: Moment) -> object:
         return {}
 
-    def _manifest(self, request: Request, slot: ReplySlot, now: Moment) -> object:
+    def _manifest(self, request: Request, slot: ReplySlot | None, now: Moment) -> object:
         if not self._speaks_mcpl:
             return Refusal(
                 METHOD_NOT_FOUND, "mcpl/manifest belongs to MCPL, which this host did not ask for."
             )
         return self._declared()
 
-    def _tools_list(self, request: Request, slot: ReplySlot, now: Moment) -> object:
+    def _tools_list(self, request: Request, slot: ReplySlot | None, now: Moment) -> object:
         assert self._version is not None
         return tools.encoded_tools_list(TOOLS, self._version)
 
-    def _policy_request(self, request: Request, slot: ReplySlot, now: Moment) -> object:
+    def _policy_request(self, request: Request, slot: ReplySlot | None, now: Moment) -> object:
         answer = self._policy.request(request.params)
         if isinstance(answer, Refusal):
             self._emit(Log(Level.WARNING, answer.message))
         self._wing.policy_came(as_request=not isinstance(answer, Refusal))
         return answer
 
-    def _tools_call(self, request: Request, slot: ReplySlot, now: Moment) -> object:
+    def _tools_call(self, request: Request, slot: ReplySlot | None, now: Moment) -> object:
         assert self._version is not None
+        asked = bytes(request.params or b"")
+        known = self._questions.get(asked)
+        if known is not None and self._wing.ready:
+            return self._look(*known, now)
         call = tools.read_call(request.params, TOOLS)
         if isinstance(call, Refusal):
             return call
@@ -321,8 +330,9 @@ class Session:
         if tool.read_only and self._wing.ready:
             checked = arguments.check(tool, call.arguments, TOOLS)
             if type(checked) is arguments.Accepted:
-                result = self._calls.call(tool, checked, now, _never)
-                return None if result is None else tools.call_result(result, self._version)
+                if len(self._questions) < QUESTIONS_KNOWN and len(asked) < LONGEST_QUESTION:
+                    self._questions[asked] = (tool, checked)
+                return self._look(tool, checked, now)
         else:
             self._stirred = True
             rules = self._calls.rules_at(tool, now)
@@ -331,17 +341,23 @@ class Session:
             return checked
         return self._carry_out(tool, checked, request.id, slot, now)
 
+    def _look(self, tool: tools.Tool, checked: arguments.Accepted, now: Moment) -> object:
+        """A call of a tool that only reads, which is answered at once."""
+        assert self._version is not None
+        result = self._calls.call(tool, checked, now, _never)
+        return None if result is None else tools.call_result(result, self._version)
+
     def _carry_out(
         self,
         tool: tools.Tool,
         checked: arguments.Accepted | arguments.Refused,
         id: Raw,
-        slot: ReplySlot,
+        slot: ReplySlot | None,
         now: Moment,
     ) -> object:
         """A call that may have to wait: for its save, or for the files to be read at start."""
         assert self._version is not None
-        later = Later(self._waiting, id, slot, self._version)
+        later = Later(self._waiting, id, slot or single_slot(), self._version)
 
         def carry_out(at: Moment) -> tools.ToolResult | None:
             if isinstance(checked, arguments.Accepted):

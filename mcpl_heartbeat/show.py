@@ -27,6 +27,11 @@ HELD = (
     "a running server: ask its heartbeat_status and reminder_list."
 )
 _MESSAGE = 60
+_MOMENT = len("2027-01-15T08:00:00+00:00")
+_OPTIONS = {
+    "config": ("--config", "HEARTBEAT_CONFIG_FILE"),
+    "reminders": ("--reminders", "HEARTBEAT_REMINDERS_FILE"),
+}
 
 
 class Row(msgspec.Struct, frozen=True, rename="camel"):
@@ -60,12 +65,24 @@ class Shown(msgspec.Struct, frozen=True, rename="camel"):
     overdue: bool
     reminders: tuple[Row, ...]
     problems: tuple[str, ...]
+    absent: tuple[str, ...]
+    """Which of ``config`` and ``reminders`` is not there; its members then are the defaults."""
     usable: bool
-    """Whether each file is there and readable, or simply not there yet."""
+    """Whether each file is there and holds something that a server could go on with."""
 
 
-def look(paths: tuple[str, str], config: Opened, reminders: Opened, zone: Zone, now: int) -> Shown:
-    """Put together what is shown of both documents at ``now`` (wall ms). Pure."""
+def look(  # noqa: PLR0913 - each is one fact
+    paths: tuple[str, str],
+    config: Opened,
+    reminders: Opened,
+    zone: Zone,
+    now: int,
+    absent: tuple[str, ...] = (),
+) -> Shown:
+    """Put together what is shown of both documents at ``now`` (wall ms). Pure.
+
+    ``absent`` names the documents whose files are not there (``config``, ``reminders``).
+    """
     settings: files.Config = config.value or files.Config()
     at = None if settings.paused else settings.next_at
     rows = sorted(reminders.value or (), key=lambda row: (row.fire_at, row.created_at, row.id))
@@ -95,12 +112,14 @@ def look(paths: tuple[str, str], config: Opened, reminders: Opened, zone: Zone, 
             for row in rows
         ),
         problems=tuple(trouble.text for trouble in troubles),
-        usable=not any(opened.trouble and opened.value is None for opened in (config, reminders)),
+        absent=absent,
+        usable=not absent
+        and not any(opened.trouble and opened.value is None for opened in (config, reminders)),
     )
 
 
 def run(config: str | None, reminders: str | None, *, as_json: bool = False) -> int:
-    """Print what is on disk; 0, or 1 when a file that is there cannot be used at all.
+    """Print what is on disk; 0, or 1 when a file is not there or cannot be used at all.
 
     ``None`` stands for the file that the environment names.
     """
@@ -111,12 +130,18 @@ def run(config: str | None, reminders: str | None, *, as_json: bool = False) -> 
         DocumentFile(paths[1], files.decode_reminders, files.encode_reminders, "reminders"),
     )
     opened = [document.peek() for document in documents]
+    absent = tuple(
+        name
+        for name, document, one in zip(_OPTIONS, documents, opened, strict=True)
+        if one.value is None and one.trouble is None and not os.path.exists(document.path)  # noqa: PTH110
+    )
     shown = look(
         (environment.shown(documents[0].path), environment.shown(documents[1].path)),
         opened[0],
         opened[1],
         found.zone,
         time.time_ns() // 1_000_000,
+        absent,
     )
     for warning in found.warnings:
         print(f"WARNING: {warning}", file=sys.stderr)
@@ -124,45 +149,54 @@ def run(config: str | None, reminders: str | None, *, as_json: bool = False) -> 
         # ASCII, since a program may have given us a stdout that takes nothing else.
         print(json.dumps(msgspec.to_builtins(shown), indent=2))
     else:
-        absent = [
-            name
-            for name, document, one in zip(("config", "reminders"), documents, opened, strict=True)
-            if one.value is None and one.trouble is None and not os.path.exists(document.path)  # noqa: PTH110
-        ]
         reconfigure = getattr(sys.stdout, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="replace")
-        write(shown, sys.stdout, absent)
+        write(shown, sys.stdout)
     return 0 if shown.usable else 1
 
 
-def write(shown: Shown, file: IO[str], absent: list[str] | None = None) -> None:
-    """Write it for a person; ``absent`` names the files that are not there."""
+def write(shown: Shown, file: IO[str]) -> None:
+    """Write it for a person; of a file that is not there only that is said."""
     console = Console(file=file, highlight=False, emoji=False, markup=False)
 
     def say(text: str) -> None:
-        console.print(text, soft_wrap=True)
+        # On a terminal wrapped between words; in a pipe a line stays a line.
+        console.print(text, soft_wrap=not console.is_terminal)
 
-    for name, path in (("config", shown.config_file), ("reminders", shown.reminders_file)):
-        say(f"{name:<10}{path}{' (no such file)' if name in (absent or ()) else ''}")
+    for name, path in zip(_OPTIONS, (shown.config_file, shown.reminders_file), strict=True):
+        if name in shown.absent:
+            option, variable = _OPTIONS[name]
+            say(f"{name:<10}no such file: {path}; name it with {option} or set {variable}")
+        else:
+            say(f"{name:<10}{path}")
     for problem in shown.problems:
         say(f"WARNING   {problem}")
     say(f"{'now':<10}{shown.now}")
     say("")
+    if "config" not in shown.absent:
+        say(_schedule(shown))
+    if "reminders" not in shown.absent:
+        overdue = sum(row.overdue for row in shown.reminders)
+        late = f", {overdue} overdue" if overdue else ""
+        say(f"{len(shown.reminders)} reminder(s){late}:" if shown.reminders else "No reminders.")
+        if shown.reminders:
+            _rows(shown, console)
+    if shown.absent:
+        say("A server that has saved nothing yet has not made its files either.")
+        return
+    say("")
+    say(HELD)
+
+
+def _schedule(shown: Shown) -> str:
     hours = f"{shown.interval_seconds / 3600:.2f}h"
     state = "PAUSED" if shown.paused else "ACTIVE"
-    say(
+    return (
         f"Heartbeat {state} | mode={shown.delivery_mode} | "
         f"interval={_plain(shown.interval_seconds)}s ({hours}) | {_next(shown)} | "
         f"message={texts.quoted(shown.message, _MESSAGE)}"
     )
-    overdue = sum(row.overdue for row in shown.reminders)
-    late = f", {overdue} overdue" if overdue else ""
-    say(f"{len(shown.reminders)} reminder(s){late}:" if shown.reminders else "No reminders.")
-    if shown.reminders:
-        _rows(shown, console)
-    say("")
-    say(HELD)
 
 
 def _next(shown: Shown) -> str:
@@ -180,10 +214,13 @@ def _rows(shown: Shown, console: Console) -> None:
             console.print("  ".join(line), soft_wrap=True)
         return
     table = Table()
-    for title in ("id", "next", "", "", "message"):
-        table.add_column(title, overflow="fold")
-    for row, line in zip(shown.reminders, cells, strict=True):
-        table.add_row(*line, style="yellow" if row.overdue else None)
+    # A moment is never broken but before its zone, and an id of ours not at all.
+    table.add_column("id", overflow="fold", min_width=min(16, max(len(line[0]) for line in cells)))
+    table.add_column("next", overflow="fold", min_width=_MOMENT)
+    table.add_column("", overflow="fold")
+    table.add_column("message", overflow="fold")
+    for row, (id, moment, left, *others) in zip(shown.reminders, cells, strict=True):
+        table.add_row(id, f"{moment} {left}", *others, style="yellow" if row.overdue else None)
     console.print(table)
 
 

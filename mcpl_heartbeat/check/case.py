@@ -13,6 +13,10 @@ class FileFact(msgspec.Struct, frozen=True):
 
     real: str
     unwritable: str = ""
+    unusable: str = ""
+    """A sentence on content that a server cannot use, or only in part."""
+    unreadable: str = ""
+    """A sentence on why it cannot be read; a server then leaves it alone."""
 
 
 class Facts(msgspec.Struct, frozen=True):

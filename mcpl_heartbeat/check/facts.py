@@ -11,12 +11,14 @@ from pathlib import Path
 from mcpl_heartbeat.check.case import Facts, FileFact
 from mcpl_heartbeat.check.hosts import AGENT_TIMEZONE, CONFIG_FILE, Plan
 from mcpl_heartbeat.storage.disk import hidden_name
+from mcpl_heartbeat.storage.documents import DocumentFile
+from mcpl_heartbeat.wake import files as documents
 
 
 def gather(plan: Plan) -> Facts:
     """Look up the command, the files and the zone of ``plan``. Never raises ``OSError``."""
     folder = Path(plan.cwd or ".").absolute()
-    files = {name: _file(folder / path) for name, path in plan.files.items()}
+    files = {name: _file(name, folder / path) for name, path in plan.files.items()}
     zone = plan.environment.get(AGENT_TIMEZONE, "").strip()
     return Facts(
         command=_command(plan, folder),
@@ -45,14 +47,27 @@ def _is_missing(argument: str) -> bool:
         return True
 
 
-def _file(path: Path) -> FileFact:
+def _file(name: str, path: Path) -> FileFact:
     if "\0" in str(path):
         return FileFact(str(path))
     try:
         real = Path(os.path.realpath(path))
-        return FileFact(str(real), _unwritable(real))
+        if why := _unwritable(real):
+            return FileFact(str(real), why)
     except OSError as failure:
         return FileFact(str(path), failure.strerror or str(failure))
+    trouble = _document(name, str(real)).peek().trouble
+    if trouble is None:
+        return FileFact(str(real))
+    if trouble.savable:
+        return FileFact(str(real), unusable=trouble.text)
+    return FileFact(str(real), unreadable=trouble.text)
+
+
+def _document(name: str, path: str) -> DocumentFile:
+    if name == CONFIG_FILE:
+        return DocumentFile(path, documents.decode_config, documents.encode_config, "config")
+    return DocumentFile(path, documents.decode_reminders, documents.encode_reminders, "reminders")
 
 
 def _unwritable(path: Path) -> str:

@@ -28,15 +28,26 @@ def _server_id(case: Case) -> Iterator[Finding]:
     if case.host is not Host.AGENT_FRAMEWORK or id in ("", "heartbeat"):
         return
     text = f"The server's id is {id}; the host knows silent wakes and sleep by the id heartbeat."
+    rename = "Rename the entry to heartbeat"
+    if wake_rules.bound_to(case.recipe.wake, id):
+        rename += f", and write heartbeat for {id} in its wake rule"
+    if not _to_rename(case):
+        rename = "Leave the id heartbeat to the entry that has it, and this one in message mode"
     if case.facts.silent:
         yield error(
             "server-id",
             case.entry.where,
             f"{text} Silent mode is on, and each silent wake will be refused or empty.",
-            "Rename the entry to heartbeat, or set deliveryMode to message.",
+            f"{rename}, or set deliveryMode to message." if _to_rename(case) else f"{rename}.",
         )
     else:
-        yield warning("server-id", case.entry.where, text, "Rename the entry to heartbeat.")
+        yield warning("server-id", case.entry.where, text, f"{rename}.")
+
+
+def _to_rename(case: Case) -> bool:
+    """Whether the entry has another id than heartbeat and may have that one."""
+    ids = [entry.id for entry in case.recipe.entries]
+    return case.entry.id not in ("", wake_rules.ID) and wake_rules.ID not in ids
 
 
 def _feature_sets(case: Case) -> Iterator[Finding]:
@@ -133,7 +144,10 @@ def _wake_policy(case: Case) -> Iterator[Finding]:
             )
         else:
             yield from wake_rules.judge(
-                recipe.wake, recipe.wake_where, case.entry.id or "heartbeat"
+                recipe.wake,
+                recipe.wake_where,
+                case.entry.id or wake_rules.ID,
+                renamed=_to_rename(case),
             )
     elif case.host is Host.BRIDGE:
         yield from _held_by_bridge(case)

@@ -21,6 +21,8 @@ def parse(text: str) -> Parsed | str:
     """Read JSON with ``//`` and ``/* */`` comments, or say in one clause where it breaks off."""
     text = text.removeprefix("\ufeff")
     bare = _TOKEN.sub(_blank, text)
+    if not bare.strip():
+        return "it is empty" if not text.strip() else "it holds nothing but comments"
     twice: list[str] = []
 
     def pairs(members: list[tuple[str, Any]]) -> dict[str, Any]:

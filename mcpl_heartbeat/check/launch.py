@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import PurePath
 
-from mcpl_heartbeat.check.case import Case
+from mcpl_heartbeat.check.case import Case, FileFact
 from mcpl_heartbeat.check.findings import Finding, error, note, warning
 from mcpl_heartbeat.check.hosts import (
     AGENT_TIMEZONE,
@@ -66,7 +66,7 @@ def _command(case: Case) -> Iterator[Finding]:
             "command",
             case.in_launch("command"),
             f"{plan.command} is not there or cannot be run.",
-            "Give the path that `python3 start.py install` prints.",
+            _install(plan.command),
         )
     elif "/" in plan.command and not PurePath(plan.command).is_absolute():
         yield warning(
@@ -82,6 +82,19 @@ def _command(case: Case) -> Iterator[Finding]:
             f"{plan.command} is looked up in PATH, and a desktop program's PATH is short.",
             f"Write {case.facts.command}",
         )
+
+
+def _install(command: str) -> str:
+    """What to do about a command that is not there."""
+    program = PurePath(command).name
+    path = "give the path that `python3 start.py install` prints"
+    if program in ("uv", "uvx", "pipx"):
+        tool = "pipx" if program == "pipx" else "uv"
+        whole = "" if "/" in command else f" (or write the whole path of {program})"
+        return f'Install {tool}{whole}, or {path}, with "args": ["--stdio"].'
+    if PurePath(command).parent.parts[-2:] == (".local", "bin"):
+        return f"Run `pipx install /path/to/mcpl-heartbeat`, or {path}."
+    return f"{path[0].upper()}{path[1:]}."
 
 
 def _arguments(case: Case) -> Iterator[Finding]:
@@ -117,7 +130,11 @@ def _state_files(case: Case) -> Iterator[Finding]:
             f"Both files are {one}; neither is read or written.",
             "Give each a path of its own.",
         )
+    env = case.entry.launch.get("env")
     for name in DEFAULTS:
+        if isinstance(env, dict) and name in env and not isinstance(env[name], str):
+            # Reported as what it is, a value of the wrong type.
+            continue
         path = case.plan.files[name]
         if "\0" in path or path.startswith("~"):
             yield error(
@@ -141,12 +158,30 @@ def _state_files(case: Case) -> Iterator[Finding]:
                 f"{path} cannot be written: {why}.",
                 "Name a file in a folder that the host's user may write to.",
             )
+        yield from _content(f"{where}.{name}", case.facts.files[name])
     if case.facts.held_by:
         yield note(
             "in-use",
             where,
             f"A server works on these files now ({case.facts.held_by}). While the host runs that "
             "is as it should be; a second one on them would wait.",
+        )
+
+
+def _content(where: str, fact: FileFact) -> Iterator[Finding]:
+    if fact.unreadable:
+        yield error(
+            "state-file",
+            where,
+            f"{fact.unreadable} The server leaves it alone and saves nothing to it.",
+            "Let the host's user read it, or name another file.",
+        )
+    elif fact.unusable:
+        yield warning(
+            "state-file",
+            where,
+            f"{fact.unusable} It will be copied aside, and the defaults used for what is missing.",
+            "Correct the file, or name another if this is not the server's own.",
         )
 
 
@@ -161,7 +196,7 @@ def _environment(case: Case) -> Iterator[Finding]:
                 "env",
                 f"{where}.{name}",
                 "A variable's value must be a string.",
-                f'Write "{name}": "{value}".',
+                f'Write "{name}": "{_as_text(value)}".',
             )
     scrubbed = [
         name
@@ -178,6 +213,13 @@ def _environment(case: Case) -> Iterator[Finding]:
             f"{'it' if len(scrubbed) == 1 else 'them'} on to the server.",
             "Add to env what the server needs.",
         )
+
+
+def _as_text(value: object) -> str:
+    """What a variable's value was meant to be, as far as that can be told."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else "…"
 
 
 def _matters(name: str, command: str) -> bool:

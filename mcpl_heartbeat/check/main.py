@@ -12,7 +12,7 @@ from mcpl_heartbeat.check import facts, jsonc, report, rules, start, wake_rules
 from mcpl_heartbeat.check.case import Case
 from mcpl_heartbeat.check.findings import Finding, Level, error, exit_code, graded
 from mcpl_heartbeat.check.hosts import DEFAULTS, PROFILES, plan
-from mcpl_heartbeat.check.recipe import Entry, Host, Recipe, read
+from mcpl_heartbeat.check.recipe import Entry, Host, Recipe, not_json, read
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -88,14 +88,14 @@ def _read(path: str, host: Host | None, server: str | None) -> tuple[Recipe | No
     return read(text, path, host, server)
 
 
-def _text(path: str) -> str | Finding:
+def _text(path: str, remedy: str = "Name the host's config file.") -> str | Finding:
     try:
         return Path(path).read_text(encoding="utf-8")
     except OSError as failure:
         reason = failure.strerror or str(failure)
     except ValueError:
         reason = "it is not UTF-8"
-    return error("file", path, f"It cannot be read: {reason}.", "Name the host's config file.")
+    return error("file", path, f"It cannot be read: {reason}.", remedy)
 
 
 def _own(environ: Mapping[str, str], host: Host | None) -> tuple[Recipe, list[Finding]]:
@@ -119,12 +119,12 @@ def _own(environ: Mapping[str, str], host: Host | None) -> tuple[Recipe, list[Fi
 
 
 def _with_gate(recipe: Recipe, path: str) -> tuple[Recipe, list[Finding]]:
-    text = _text(path)
+    text = _text(path, "Name the host's gate.json, or leave --gate out.")
     if isinstance(text, Finding):
         return recipe, [text]
     parsed = jsonc.parse(text)
     if isinstance(parsed, str):
-        return recipe, [error("json", path, f"This is not JSON: {parsed}.", "Correct that line.")]
+        return recipe, [not_json(path, parsed)]
     return (
         msgspec.structs.replace(
             recipe,

@@ -1,5 +1,6 @@
 """Reading a host's config: which host's it is, and which entries start a heartbeat server. Pure."""
 
+import difflib
 import enum
 import re
 from pathlib import PurePath
@@ -70,7 +71,7 @@ def read(
     """
     parsed = jsonc.parse(text)
     if isinstance(parsed, str):
-        return None, [error("json", name, f"This is not JSON: {parsed}.", "Correct that line.")]
+        return None, [not_json(name, parsed)]
     top = parsed.value
     if not isinstance(top, dict):
         return None, [
@@ -99,7 +100,7 @@ def read(
     host = host or _host(top, entries, name)
     chosen = [entry for entry in entries if _is_heartbeat(entry, server)]
     if not chosen:
-        findings.append(_none_found(entries, server, name))
+        findings.append(_misnamed(top, name) or _none_found(entries, server, name))
         return None, findings
     return _recipe(top, tuple(chosen), host), findings
 
@@ -160,6 +161,30 @@ def _is_heartbeat(entry: Entry, server: str | None) -> bool:
     args = entry.launch.get("args")
     words = [entry.launch.get("command"), *(args if isinstance(args, list) else [])]
     return any(isinstance(word, str) and _OURS.search(word) for word in words)
+
+
+def not_json(name: str, why: str) -> Finding:
+    """The finding of a file that could not be parsed; ``why`` as ``jsonc.parse`` gives it."""
+    remedy = "Correct that line." if why.startswith("line ") else "Give it its content."
+    return error("json", name, f"This is not JSON: {why}.", remedy)
+
+
+def _misnamed(top: dict[str, Any], name: str) -> Finding | None:
+    """What is said of ``mcpServer`` and other slips of the name that holds the servers."""
+    if "mcpServers" in top or "servers" in top:
+        return None
+    for member, value in top.items():
+        if isinstance(value, dict) and difflib.get_close_matches(
+            member.lower(), ("mcpservers", "servers"), 1, 0.8
+        ):
+            right = "servers" if member.lower().startswith("serv") else "mcpServers"
+            return error(
+                "no-server",
+                name,
+                f"No host reads {member}; did you mean {right}?",
+                f"Call it {right}.",
+            )
+    return None
 
 
 def _none_found(entries: list[Entry], server: str | None, name: str) -> Finding:

@@ -58,6 +58,7 @@ def write(report: Report, file: IO[str]) -> None:
         console.print("Nothing is wrong in the wiring.", soft_wrap=True)
     elif console.is_terminal:
         console.print(_table(report.findings))
+        _pasted(report.findings, console)
     else:
         for finding in report.findings:
             console.print(
@@ -72,14 +73,29 @@ def write(report: Report, file: IO[str]) -> None:
             console.print(f"  {line}", soft_wrap=not console.is_terminal)
 
 
+def _holds_json(finding: Finding) -> bool:
+    return any(sign in finding.remedy for sign in ('":', '["', '{"'))
+
+
+def _pasted(findings: tuple[Finding, ...], console: Console) -> None:
+    """The remedies with something to paste, unbroken, since a cell would break them."""
+    for number, finding in enumerate(filter(_holds_json, findings), 1):
+        console.print()
+        console.print(f"({number}) {finding.where}", soft_wrap=True)
+        console.print(f"→ {finding.remedy}", soft_wrap=True, style="green")
+
+
 def _table(findings: tuple[Finding, ...]) -> Table:
+    pasted = list(filter(_holds_json, findings))
     table = Table(show_lines=True)
     table.add_column("")
     table.add_column("where", overflow="fold", max_width=36)
     table.add_column("what was found, and what to do", overflow="fold")
     for finding in findings:
         text = Text(finding.text)
-        if finding.remedy:
+        if _holds_json(finding):
+            text.append(f"\n→ see ({pasted.index(finding) + 1}) below", style="green")
+        elif finding.remedy:
             text.append(f"\n→ {finding.remedy}", style="green")
         level = Text(finding.level, style=_STYLES[finding.level])
         table.add_row(level, Text(finding.where), text)

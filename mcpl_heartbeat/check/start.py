@@ -54,10 +54,10 @@ def try_out(case: Case, seconds: float | None = None) -> tuple[Outcome, list[Fin
     where = case.entry.where or case.plan.command
     with tempfile.TemporaryDirectory(prefix="mcpl-heartbeat-check-") as folder:
         command = [case.facts.command or case.plan.command, *case.plan.args]
-        environment = case.plan.environment | _copies(case, Path(folder))
+        copies = _copies(case, Path(folder))
         started = time.monotonic()
         try:
-            with _Host(case, command, environment, watch) as host:
+            with _Host(case, command, copies, watch) as host:
                 return _converse(case, profile, host, started, seconds)
         except (Failure, AttributeError, LookupError, TypeError) as failure:
             # The last three: an answer of another shape than the protocol's.
@@ -88,15 +88,16 @@ class _Host(Host):
     """A host that answers pushes as the real one would, and takes none but the one it asked for."""
 
     def __init__(
-        self, case: Case, command: list[str], environment: dict[str, str], watch: Watch
+        self, case: Case, command: list[str], copies: dict[str, str], watch: Watch
     ) -> None:
         folder = Path(case.plan.cwd or ".")
         self._case = case
+        self._copies = copies
         self.watch = watch
         self.policy: Policy | None = None
         self.declared: frozenset[str] = frozenset()
         self.refused: list[str] = []
-        super().__init__(command, environment, folder, watch)
+        super().__init__(command, case.plan.environment | copies, folder, watch)
 
     def __exit__(self, *raised: Any) -> None:
         # A launcher may leave a child behind that outlives it.
@@ -104,6 +105,19 @@ class _Host(Host):
             with contextlib.suppress(OSError):
                 os.killpg(self._process.pid, signal.SIGKILL)
         super().__exit__(*raised)
+
+    def own_warnings(self) -> list[str]:
+        """The warnings of its log, with the real files in place of the copies it works on.
+
+        What it says of a file that it cannot use is known, and said of the real one.
+        """
+        lines = self.watch.warnings
+        for name, fact in self._case.facts.files.items():
+            copy = self._copies[name]
+            if fact.unusable:
+                lines = [line for line in lines if copy not in line]
+            lines = [line.replace(copy, fact.real) for line in lines]
+        return lines
 
     def _push_event(self, **event: Any) -> Any:
         refusal = self._refusal(event)
@@ -269,7 +283,7 @@ def _trigger(host: _Host) -> tuple[bool, str]:
 
 
 def _heard(host: _Host, where: str) -> list[Finding]:
-    found = [note("log", where, f"Its log says: {line}") for line in host.watch.warnings]
+    found = [note("log", where, f"Its log says: {line}") for line in host.own_warnings()]
     if host.watch.stray:
         found.append(
             warning(

@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from mcpl_heartbeat.check.findings import Finding, error, note, warning
+import msgspec
+
+from mcpl_heartbeat.check.findings import Finding, Level, error, note, warning
 from mcpl_heartbeat.check.gate import (
     NO_WAKE,
     OLD_SCOPE,
@@ -23,10 +25,38 @@ FIRST_RULE = (
     '"behavior": "always"}'
 )
 _ID = "wake-policy"
+ID = "heartbeat"
+"""The id that a host knows this server by."""
 
 
-def judge(wake: Any, where: str, server: str) -> list[Finding]:
-    """Find what in ``wake`` (``{policies, default}``) keeps heartbeats from waking the agent."""
+def judge(wake: Any, where: str, server: str, *, renamed: bool = False) -> list[Finding]:
+    """Find what in ``wake`` (``{policies, default}``) keeps heartbeats from waking the agent.
+
+    ``renamed``: the entry is to be called heartbeat, so the remedies hold for that id.
+    """
+    found = _judge(wake, where, server)
+    if not renamed:
+        return found
+    then = {(finding.level, finding.where): finding.remedy for finding in _judge(wake, where, ID)}
+    return [
+        msgspec.structs.replace(
+            finding,
+            remedy=then.get(
+                (finding.level, finding.where), "Rename the entry to heartbeat; that mends this."
+            ),
+        )
+        for finding in found
+    ]
+
+
+def bound_to(wake: Any, server: str) -> bool:
+    """Say whether these rules go by the id ``server``: under the id heartbeat they keep asleep."""
+    return isinstance(wake, dict) and any(
+        finding.level is not Level.NOTE for finding in _judge(wake, "", ID)
+    ) > any(finding.level is not Level.NOTE for finding in _judge(wake, "", server))
+
+
+def _judge(wake: Any, where: str, server: str) -> list[Finding]:
     if not isinstance(wake, dict):
         return [_without_rules(wake, where, server)]
     policies = wake.get("policies", [])
@@ -151,13 +181,17 @@ def _doubts(policies: list[Any], event: Event, decision: Decision, where: str) -
             "Move the rule for heartbeats above it.",
         )
     if decision.rule is not None and decision.wakes:
-        wakes_plainly = not isinstance(policies[decision.rule].get("behavior"), dict)
-        if not wakes_plainly:
+        rule = policies[decision.rule]
+        if isinstance(rule.get("behavior"), dict):
+            own = _is_meant(rule, event.source)
             yield warning(
                 _ID,
                 f"{where}.policies[{decision.rule}]",
-                f"{_name(policies[decision.rule])} decides on {event.kind} and {decision.how}.",
-                'Give heartbeats a rule of their own with "behavior": "always", and put it first.',
+                f"{_name(rule)} decides on {event.kind} and {decision.how}.",
+                'Write "behavior": "always" in it.'
+                if own
+                else 'Give heartbeats a rule of their own with "behavior": "always", and put it '
+                "first.",
             )
 
 

@@ -115,7 +115,7 @@ class Host:
                 answer = self._answers.get(timeout=max(0.0, until - time.monotonic()))
             except queue.Empty:
                 raise Failure(
-                    f"the server did not answer {method} within {seconds:.0f} s"
+                    f"the server did not answer {method} within {seconds:g} s"
                 ) from None
             if answer is None:
                 raise Failure(f"the server ended before it answered {method}" + self._last_words())
@@ -155,7 +155,7 @@ class Host:
             return self._process.wait(EXIT_SECONDS)
         except subprocess.TimeoutExpired:
             raise Failure(
-                f"the server was still there {EXIT_SECONDS:.0f} s after its stdin was closed"
+                f"the server was still there {EXIT_SECONDS:g} s after its stdin was closed"
             ) from None
 
     # What the server asks.

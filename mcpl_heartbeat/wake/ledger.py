@@ -67,7 +67,7 @@ class Event(enum.StrEnum):
 TRANSITIONS: dict[tuple[Disk, Event], Disk] = {
     (Disk.OPENING, Event.READ): Disk.CLEAN,
     (Disk.OPENING, Event.READ_SEALED): Disk.SEALED,
-    (Disk.OPENING, Event.READ_STANDBY): Disk.STANDBY,
+    **{(state, Event.READ_STANDBY): Disk.STANDBY for state in Disk},
     (Disk.STANDBY, Event.READ): Disk.CLEAN,
     (Disk.STANDBY, Event.READ_SEALED): Disk.SEALED,
     (Disk.CLEAN, Event.CHANGE): Disk.STALE,
@@ -132,8 +132,12 @@ class Ledger:
         """The file was read: ``base`` is what it held (``None``: nothing that could be used)."""
         self.base = base
         self.trouble = trouble
+        self.failure = None
+        self._retry_at = None
         if standby:
             self._move(Event.READ_STANDBY)
+            # What has not been saved by now never will be: another server has the file.
+            self._finish(self._version, False)
         elif trouble is not None and not trouble.savable:
             self._move(Event.READ_SEALED)
         else:
@@ -218,7 +222,8 @@ class Ledger:
         if not ready:
             return
         self._waiting = self._waiting[len(ready) :]
-        note = Note(saved, None if saved else self.failure, tuple(self._took))
+        reason = self._note().reason if self.state is Disk.STANDBY else self.failure
+        note = Note(saved, None if saved else reason, tuple(self._took))
         self._took = {}
         for entry in ready:
             entry.finish(note)

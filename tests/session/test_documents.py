@@ -401,3 +401,26 @@ def test_a_fault_in_one_early_call_costs_the_others_nothing(
     world.open_files()
     assert world.answered(listing)
     assert any("our fault" in line for line in world.logs)
+
+
+@pytest.mark.requirement("file.lock", "file.said-means-done")
+def test_a_server_whose_files_are_taken_from_it_answers_what_waits_and_stands_by() -> None:
+    world = ready()
+    world.disk.slow = True
+    first = world.begin_call("reminder_add", message="1", inHours=1)
+    second = world.begin_call("reminder_add", message="2", inHours=1)
+    world.disk.held_by = "process 4711"
+    world.end_save(NotSaved("another server (process 4711) has taken these files"))
+    world.open_files()
+    for id in (first, second):
+        result = world.reply(id)["result"]
+        assert result["structuredContent"]["saved"] is False
+        assert "process 4711" in result["content"][0]["text"]
+    assert world.call("reminder_add", message="3", inHours=1)["isError"] is True
+    world.end_save(NotSaved("another server (process 4711) has taken these files"))
+    world.disk.slow = False
+    world.disk.held_by = None
+    world.open_files()
+    text = world.text("reminder_add", message="4", inHours=1)
+    assert "NOT SAVED" not in text
+    assert "4711" not in text
