@@ -71,7 +71,7 @@ class Shown(msgspec.Struct, frozen=True, rename="camel"):
     """Whether each file is there and holds something that a server could go on with."""
 
 
-def look(  # noqa: PLR0913 - each is one fact
+def look(  # noqa: PLR0913, PLR0917 - each is one fact
     paths: tuple[str, str],
     config: Opened,
     reminders: Opened,

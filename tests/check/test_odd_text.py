@@ -34,7 +34,9 @@ def test_a_number_of_thousands_of_digits_does_not_raise():
 def test_what_is_shown_as_json_fits_any_stdout(tmp_path):
     row = {"id": "a", "message": "café ☕", "createdAt": 1, "fireAt": 1, "everySeconds": None}
     (tmp_path / "r.json").write_text(json.dumps([row]), "utf-8")
-    done = run("show", "--reminders", "r.json", "--json", folder=tmp_path)
+    (tmp_path / "c.json").write_text("{}", "utf-8")
+    files = ("--config", "c.json", "--reminders", "r.json")
+    done = run("show", *files, "--json", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["reminders"][0]["message"] == "café ☕"
 

@@ -107,14 +107,37 @@ def test_as_json_and_on_a_terminal(tmp_path):
     assert "┃" in run(tmp_path, *arguments, FORCE_COLOR="1", COLUMNS="120").stdout
 
 
-def test_the_environment_names_the_files_and_none_there_is_no_failure(tmp_path):
+def test_files_that_are_not_there_are_named_and_nothing_is_made_up_of_them(tmp_path):
     config = str(tmp_path / "none.json")
-    said = run(tmp_path, HEARTBEAT_CONFIG_FILE=config, HEARTBEAT_REMINDERS_FILE="r.json")
-    assert said.returncode == 0
-    assert f"{config} (no such file)" in said.stdout
-    assert "No reminders." in said.stdout
-    assert "an interval after the server's next start" in said.stdout
+    files = {"HEARTBEAT_CONFIG_FILE": config, "HEARTBEAT_REMINDERS_FILE": "r.json"}
+    said = run(tmp_path, **files)
+    assert said.returncode == 1
+    assert (
+        f"no such file: {config}; name it with --config or set HEARTBEAT_CONFIG_FILE" in said.stdout
+    )
+    assert f"no such file: {tmp_path / 'r.json'}; name it with --reminders" in said.stdout
+    assert "ACTIVE" not in said.stdout
+    assert "No reminders." not in said.stdout
+    as_json = run(tmp_path, "--json", **files)
+    assert as_json.returncode == 1
+    assert json.loads(as_json.stdout)["absent"] == ["config", "reminders"]
+    assert json.loads(as_json.stdout)["usable"] is False
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_file_that_is_there_is_shown_without_the_other(tmp_path):
+    arguments = stored(tmp_path)
+    said = run(tmp_path, *arguments[:2], HEARTBEAT_REMINDERS_FILE="gone.json")
+    assert said.returncode == 1
+    assert "Heartbeat ACTIVE" in said.stdout
+    assert "No reminders." not in said.stdout
+    assert "set HEARTBEAT_REMINDERS_FILE" in said.stdout
+
+
+def test_at_80_columns_no_moment_is_broken(tmp_path):
+    said = run(tmp_path, *stored(tmp_path), FORCE_COLOR="1", COLUMNS="80").stdout
+    assert "1970-01-01T00:00:00+00:00" in said
+    assert "rem_late" in said
 
 
 def test_a_torn_file_is_said_and_left_where_it_is(tmp_path):
