@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from mcpl_heartbeat.check.findings import Finding, Level, error, note, warning
+from mcpl_heartbeat.check.findings import Finding, error, note, warning
 from mcpl_heartbeat.check.gate import (
     NO_WAKE,
     OLD_SCOPE,
@@ -17,6 +17,7 @@ from mcpl_heartbeat.check.gate import (
     behaviour,
     decide,
     events,
+    glob,
     matches,
 )
 
@@ -50,10 +51,13 @@ def judge(wake: Any, where: str, server: str, *, renamed: bool = False) -> list[
 
 
 def bound_to(wake: Any, server: str) -> bool:
-    """Say whether these rules go by the id ``server``: under the id heartbeat they keep asleep."""
-    return isinstance(wake, dict) and any(
-        finding.level is not Level.NOTE for finding in _judge(wake, "", ID)
-    ) > any(finding.level is not Level.NOTE for finding in _judge(wake, "", server))
+    """Say whether a rule goes by the id ``server`` and would not match the id heartbeat."""
+    for rule in as_list(wake.get("policies")) if isinstance(wake, dict) else ():
+        conditions = rule.get("match") if isinstance(rule, dict) else None
+        source = conditions.get("source") if isinstance(conditions, dict) else None
+        if isinstance(source, str) and glob(source, server) and not glob(source, ID):
+            return True
+    return False
 
 
 def _judge(wake: Any, where: str, server: str) -> list[Finding]:

@@ -36,6 +36,24 @@ def test_where_it_breaks_is_named_past_the_comments():
     assert jsonc.parse("[" * 100_000) == "it is nested too deeply"
 
 
+def test_an_empty_file_is_called_empty():
+    assert jsonc.parse("\ufeff \n") == "it is empty"
+    assert jsonc.parse("// mine\n") == "it holds nothing but comments"
+    _, findings = read("", "x.json", None, None)
+    assert "it is empty" in only(findings).text
+    assert "line" not in only(findings).remedy
+
+
+@pytest.mark.parametrize(
+    ("name", "right"), [("mcpServer", "mcpServers"), ("mcpservers", "mcpServers"),
+                        ("server", "servers"), ("hooks", None)],
+)  # fmt: skip
+def test_a_slip_in_the_name_of_the_servers(name, right):
+    _, findings = read(json.dumps({name: {"heartbeat": launch()}}), "x.json", None, None)
+    said = f"did you mean {right}?" in only(findings).text
+    assert said is (right is not None)
+
+
 @given(st.text(alphabet='{}[]",:/*\\\n1a') | st.text())
 def test_no_text_raises(text):
     jsonc.parse(text)

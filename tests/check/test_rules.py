@@ -12,7 +12,7 @@ from mcpl_heartbeat.check.findings import Finding, Level, exit_code, graded
 from mcpl_heartbeat.check.hosts import plan
 from mcpl_heartbeat.check.recipe import Host, read
 
-from .support import FILES, SHELL, bridge, cases_of, framework, judged, launch, only
+from .support import FILES, RULE, SHELL, bridge, cases_of, framework, judged, launch, only
 
 DESKTOP = "claude_desktop_config.json"
 
@@ -37,6 +37,30 @@ def test_another_id_is_a_warning_and_with_silent_mode_an_error():
     assert (finding.id, finding.level) == ("server-id", Level.ERROR)
     assert "Silent mode is on" in finding.text
     assert judged(bridge()) == []
+
+
+@pytest.mark.requirement("people.check-server-id")
+def test_the_remedies_for_another_id_agree():
+    of_rule = [f for f in judged(framework(id="hb")) if f.id == "wake-policy"]
+    assert only(of_rule).remedy == "Rename the entry to heartbeat; that mends this."
+
+    rule = RULE | {"match": {"scope": ["mcpl:push-event"], "source": "hb"}}
+    finding = only(judged(framework({"policies": [rule]}, id="hb")))
+    assert finding.remedy == (
+        "Rename the entry to heartbeat, and write heartbeat for hb in its wake rule."
+    )
+
+    skip = {"name": "all", "match": {}, "behavior": "skip"}
+    first = [f for f in judged(framework({"policies": [skip]}, id="hb")) if f.level is Level.ERROR]
+    assert '"source": "heartbeat"' in only(first).remedy
+
+
+@pytest.mark.requirement("people.check-server-id")
+def test_a_second_entry_is_not_told_to_take_the_firsts_id():
+    config = framework({"policies": []})
+    config["mcpServers"]["second"] = dict(config["mcpServers"]["heartbeat"])
+    finding = only([f for f in judged(config) if f.id == "server-id"])
+    assert "Rename" not in finding.remedy
 
 
 @pytest.mark.requirement("people.check-feature-sets")
@@ -107,6 +131,18 @@ def test_what_cannot_be_written_is_an_error():
     assert "it is a folder" in findings[0].text
 
 
+@pytest.mark.requirement("people.check-paths")
+@pytest.mark.parametrize(
+    ("how", "level"), [("unusable", Level.WARNING), ("unreadable", Level.ERROR)]
+)
+def test_a_file_that_cannot_be_used_is_named(how, level):
+    path = FILES["HEARTBEAT_CONFIG_FILE"]
+    files = {name: FileFact(path) for name, path in FILES.items()}
+    files["HEARTBEAT_CONFIG_FILE"] = FileFact(path, **{how: f"The config file {path} is odd."})
+    finding = only(judged(framework(), facts=Facts("/x", files)))
+    assert (finding.id, finding.level, path in finding.text) == ("state-file", level, True)
+
+
 @pytest.mark.requirement("people.check-shared-file")
 def test_two_servers_on_one_file():
     config = framework({"policies": []})
@@ -153,6 +189,22 @@ def test_a_command_that_is_not_there():
     assert judged(plain(command="uvx"), name=".mcp.json") == []
 
 
+@pytest.mark.requirement("people.check-command")
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("uvx", "Install uv (or write the whole path of uvx)"),
+        ("/opt/bin/pipx", "Install pipx, or"),
+        ("/home/you/.local/bin/mcpl-heartbeat", "Run `pipx install"),
+        ("/x/mcpl-heartbeat", "Give the path that `python3 start.py install` prints."),
+    ],
+)
+def test_the_remedy_fits_the_way_of_installing(command, words):
+    files = {name: FileFact(path) for name, path in FILES.items()}
+    finding = only(judged(framework(command=command), facts=Facts(None, files)))
+    assert finding.remedy.startswith(words)
+
+
 @pytest.mark.requirement("people.check-environment")
 def test_variables_that_the_host_keeps_to_itself():
     shell = SHELL | {
@@ -178,6 +230,8 @@ def test_variables_that_the_host_keeps_to_itself():
 def test_values_must_be_strings_and_zones_must_be_zones():
     finding = only(judged(framework(env=FILES | {"N": 5})))
     assert (finding.id, finding.level) == ("env", Level.ERROR)
+    wrong = only(judged(framework(env=FILES | {"HEARTBEAT_CONFIG_FILE": True})))
+    assert (wrong.id, '"true"' in wrong.remedy) == ("env", True)
     assert only(judged(plain(env=[]), name=DESKTOP)[:1]).id == "state-path"
     files = {name: FileFact(path) for name, path in FILES.items()}
     config = framework(env=FILES | {"AGENT_TIMEZONE": "Berlin"})

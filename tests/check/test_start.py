@@ -70,6 +70,7 @@ def test_the_hosts_own_rules_can_be_given(files, tmp_path):
     assert [finding.id for finding in report.findings] == ["wake-policy"]
     report = check(framework(**real(files)), tmp_path, gate=str(tmp_path / "no"), starts=False)
     assert report.status == 2
+    assert "gate.json" in report.findings[0].remedy
 
 
 @pytest.mark.requirement("people.check-outcome")
@@ -213,6 +214,17 @@ def test_paths_are_looked_up(files, tmp_path, path, words):
     assert [words in finding.text for finding in report.findings] == ([True] if words else [])
 
 
+@pytest.mark.requirement("people.check-paths")
+def test_a_file_that_cannot_be_used_is_a_warning_with_its_real_path(files, tmp_path):
+    torn = Path(files["HEARTBEAT_CONFIG_FILE"])
+    torn.write_text("root:x:0:0", encoding="utf-8")
+    report = check(framework(**real(files)), tmp_path)
+    assert [(f.id, f.level) for f in report.findings] == [("state-file", Level.WARNING)]
+    assert str(torn) in report.findings[0].text
+    assert "copied aside" in report.findings[0].text
+    assert torn.read_text(encoding="utf-8") == "root:x:0:0"
+
+
 @pytest.mark.requirement("people.check-shared-file")
 def test_a_lock_that_is_held_is_seen(files, tmp_path):
     lock = tmp_path / ".config.json.lock"
@@ -284,6 +296,16 @@ def test_the_table_on_a_terminal(files, tmp_path):
     said = run(path, "--no-start", FORCE_COLOR="1", COLUMNS="100")
     assert "┃" in said.stdout
     assert '→ Add "reconnect": true.' in said.stdout
+
+
+@pytest.mark.requirement("people.check-report")
+def test_at_80_columns_what_is_to_be_pasted_stays_whole(files, tmp_path):
+    path = tmp_path / "recipe.json"
+    skip = {"name": "all", "match": {}, "behavior": "skip"}
+    path.write_text(json.dumps(framework({"policies": [skip]}, **real(files))), encoding="utf-8")
+    said = run(path, "--no-start", FORCE_COLOR="1", COLUMNS="80").stdout
+    assert '"match": {"scope": ["mcpl:push-event"], "source": "heartbeat"}, "behavior"' in said
+    assert "see (1) below" in " ".join(said.split())
 
 
 @pytest.mark.requirement("people.check-formats", "people.check-exit")

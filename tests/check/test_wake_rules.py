@@ -125,6 +125,9 @@ def test_heartbeats_and_reminders_can_fare_differently():
 def test_a_rule_that_wakes_late_or_seldom_is_a_warning(behavior):
     findings = judge(RULE | {"behavior": behavior})
     assert {finding.level for finding in findings} == {Level.WARNING}
+    assert {finding.remedy for finding in findings} == {'Write "behavior": "always" in it.'}
+    others = judge(rule("all", behavior=behavior))
+    assert all("a rule of their own" in finding.remedy for finding in others)
 
 
 def test_a_rule_with_a_filter_may_take_them():
@@ -210,6 +213,10 @@ VALUES = st.recursive(
 def test_whatever_stands_there_is_judged(wake, policies):
     for value in (wake, {"policies": policies}, {"policies": [{"name": "x", "match": wake}]}):
         findings = wake_rules.judge(value, "w", "heartbeat")
+        assert len(wake_rules.judge(value, "w", "hb", renamed=True)) == len(
+            wake_rules.judge(value, "w", "hb")
+        )
+        wake_rules.bound_to(value, "hb")
         if not any(finding.level is Level.ERROR for finding in findings):
             wake_rules.deciding_rule(value, "heartbeat")
         json.dumps([finding.text for finding in findings])
