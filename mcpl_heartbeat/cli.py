@@ -86,7 +86,8 @@ def _for_people(arguments: list[str]) -> int:
         """Find what is wrong in a host's config, and say what its agent will get.
 
         RECIPE is the host's config or recipe; without one, this command as it stands. Exit code 0:
-        it will work, 2: something will not.
+        all that this host can give will work (on a plain MCP client the tools alone), 1: warnings,
+        with --strict, 2: something will not work.
         """
         from mcpl_heartbeat.check import main as checking
 
@@ -98,17 +99,42 @@ def _for_people(arguments: list[str]) -> int:
     @click.option("--reminders", metavar="FILE", help="The reminders file, likewise.")
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
     def show(config: str | None, reminders: str | None, as_json: bool) -> int:
-        """Show the schedule and the reminders on disk, without starting or touching anything."""
+        """Show the schedule and the reminders on disk, without starting or touching anything.
+
+        Exit code 1: a file is not there or cannot be used.
+        """
         from mcpl_heartbeat import show as showing
 
         return showing.run(config, reminders, as_json=as_json)
 
     try:
-        return int(command.main(arguments, prog_name="mcpl-heartbeat", standalone_mode=False) or 0)
+        status = command.main(arguments, prog_name="mcpl-heartbeat", standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return int(status or 0)
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx else "mcpl-heartbeat"
+        return _failed(f"mcpl-heartbeat: {error.format_message()} See {path} --help.", 2)
     except click.ClickException as error:
         return _failed(f"mcpl-heartbeat: {error.format_message()} See mcpl-heartbeat --help.", 2)
     except click.Abort:
         return 130
+    except OSError as error:
+        _leave_stdout()
+        reason = error.strerror or str(error)
+        what = "the output could not be written" if error.filename is None else error.filename
+        return _failed(f"mcpl-heartbeat: {what}: {reason}.", 1)
+
+
+def _leave_stdout() -> None:
+    """Let Python's last flush at exit go nowhere, since it would fail as the one before did."""
+    import contextlib
+    import os
+
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def _failed(text: str, status: int) -> int:

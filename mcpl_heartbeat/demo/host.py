@@ -114,9 +114,7 @@ class Host:
             try:
                 answer = self._answers.get(timeout=max(0.0, until - time.monotonic()))
             except queue.Empty:
-                raise Failure(
-                    f"the server did not answer {method} within {seconds:g} s"
-                ) from None
+                raise Failure(f"the server did not answer {method} within {seconds:g} s") from None
             if answer is None:
                 raise Failure(f"the server ended before it answered {method}" + self._last_words())
             if answer.get("id") != number:

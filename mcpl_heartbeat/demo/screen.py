@@ -16,7 +16,9 @@ INDENT = " " * 10
 class Screen:
     """Prints the demo. Safe to use from several threads; a line is never torn by another.
 
-    ``raw`` shows each message as the JSON line it is. Times are seconds since the screen was made.
+    ``raw`` shows each message as the JSON line it is; otherwise a terminal's lines are wrapped
+    between words. Times are seconds since the screen was made. A file that takes no more raises
+    ``OSError`` in the thread that tells the story, and is silently left alone by the others.
     """
 
     def __init__(self, raw: bool = False, file: IO[str] | None = None) -> None:
@@ -29,6 +31,7 @@ class Screen:
         self._raw = raw
         self._started = time.monotonic()
         self._lock = threading.Lock()
+        self._teller = threading.get_ident()
 
     def chapter(self, text: str) -> None:
         """Begin a part of the story."""
@@ -77,7 +80,22 @@ class Screen:
 
     def _print(self, text: Text) -> None:
         with self._lock:
-            self._console.print(text, soft_wrap=True)
+            try:
+                for line in self._wrapped(text):
+                    self._console.print(line, soft_wrap=True)
+            except OSError:
+                # The server's messages go on being read; the story ends at its own next line.
+                if threading.get_ident() == self._teller:
+                    raise
+
+    def _wrapped(self, text: Text) -> list[Text]:
+        if self._raw or not self._console.is_terminal:
+            return [text]
+        first, *others = text.wrap(self._console, max(40, self._console.width - len(INDENT)))
+        blank = INDENT if text.plain[:1].isspace() or text.plain[:1].isdigit() else ""
+        if text.plain.startswith("\n"):
+            blank = ""
+        return [first, *(Text(blank) + line for line in others)]
 
 
 def essentials(message: dict[str, Any], answered: str = "") -> tuple[str, str]:

@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import threading
 
 import pytest
 from hypothesis import given
@@ -125,3 +126,35 @@ def test_a_terminal_without_arrows_gets_question_marks():
     Screen(file=out).sent("{}", {"method": "ping"})
     out.flush()
     assert b"? notification ping" in raw.getvalue()
+
+
+@pytest.mark.requirement("people.demo")
+def test_a_terminals_lines_are_wrapped_between_words(monkeypatch):
+    for name, value in {"FORCE_COLOR": "1", "NO_COLOR": "1", "COLUMNS": "60"}.items():
+        monkeypatch.setenv(name, value)
+    out = io.StringIO()
+    words = ["abcdefghij"] * 30
+    Screen(file=out).note(" ".join(words))
+    lines = out.getvalue().splitlines()
+    assert len(lines) > 1
+    assert all(len(line) <= 60 for line in lines)
+    assert out.getvalue().split() == words
+    raw = io.StringIO()
+    Screen(raw=True, file=raw).received(" ".join(words), {})
+    assert raw.getvalue().count("\n") == 1
+
+
+@pytest.mark.requirement("people.demo")
+def test_only_the_story_ends_when_the_output_is_full():
+    class Full(io.StringIO):
+        def write(self, text):
+            raise OSError(28, "No space left on device")
+
+    screen = Screen(file=Full())
+    with pytest.raises(OSError, match="No space"):
+        screen.note("x")
+    failed = []
+    other = threading.Thread(target=lambda: failed.append(screen.logged("x")))
+    other.start()
+    other.join()
+    assert failed == [None]

@@ -106,3 +106,29 @@ def test_the_module_is_the_command(tmp_path: Path) -> None:
         timeout=60,
     )
     assert __version__.encode() in found.stdout
+
+
+@pytest.mark.requirement("people.demo")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize("arguments", [["demo"], ["show"], ["--help"]])
+def test_a_full_output_is_one_line_and_no_traceback(tmp_path: Path, arguments: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        found = subprocess.run(
+            [sys.executable, "-m", "mcpl_heartbeat", *arguments],
+            cwd=tmp_path,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            check=False,
+            timeout=60,
+            text=True,
+        )
+    assert found.returncode == 1
+    assert found.stderr.startswith("mcpl-heartbeat: the output could not be written: ")
+    assert found.stderr.count("\n") == 1
+
+
+def test_the_hint_names_the_commands_own_help(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "See mcpl-heartbeat check --help." in run(capsys, monkeypatch, "check", "--nope")[2]
