@@ -49,6 +49,10 @@ class Stop(Exception):
     """Something a person has to know and do; its text says what."""
 
 
+class Misuse(Stop):
+    """A command line that is not understood."""
+
+
 def say(text):
     """Print one line of progress at once; stdout stays the program's own."""
     print(f"start: {text}", file=sys.stderr, flush=True)
@@ -62,14 +66,12 @@ def main(arguments):
             print(__doc__.strip())
             return 0 if "--help" in arguments or "-h" in arguments else 2
         if os.name != "posix":
-            raise Stop(
-                "mcpl-heartbeat runs on Linux and macOS; it does not run on this system yet."
-            )
+            raise Stop("mcpl-heartbeat runs on Linux and macOS, not on this system yet.")
         use_new_enough_python(arguments)
         install(env, package, ["test"] if word == "test" else [])
     except Stop as stop:
         say(str(stop))
-        return 1
+        return 2 if isinstance(stop, Misuse) else 1
     except KeyboardInterrupt:
         say("stopped; run the same command again to go on.")
         return 130
@@ -95,12 +97,14 @@ def read_command_line(arguments):
         if option in ("-h", "--help"):
             return None, [], env, package
         if option not in ("--env", "--package") or not rest:
-            raise Stop(f"{option!r} is not understood. Say one of: {', '.join(WORDS)}.")
+            raise Misuse(f"{option!r} is not understood. Say one of: {', '.join(WORDS)}.")
         value = Path(rest.pop(0)).resolve()
         if option == "--env":
             env = value
         else:
             package = value
+    if rest[:1] == ["install"] and len(rest) > 1:
+        raise Misuse(f"nothing may follow install, but {rest[1]!r} does; options go before it.")
     return (rest[0] if rest else None), rest[1:], env, package
 
 

@@ -59,8 +59,15 @@ def test_the_command_line(start, arguments, expected):
 @pytest.mark.requirement("people.readme")
 @pytest.mark.parametrize("arguments", [["dmeo"], ["--env"], ["--quiet", "test"]])
 def test_what_is_not_understood_is_said_and_does_nothing(start, arguments, capsys):
-    assert start.main(arguments) == 1
+    assert start.main(arguments) == 2
     assert "is not understood. Say one of: demo, test, install." in capsys.readouterr().err
+
+
+@pytest.mark.requirement("people.readme")
+def test_nothing_may_follow_install(start, monkeypatch, capsys):
+    monkeypatch.setattr(start, "install", None)
+    assert start.main(["install", "x"]) == 2
+    assert "nothing may follow install, but 'x' does" in capsys.readouterr().err
 
 
 @pytest.mark.requirement("people.readme")
