@@ -27,7 +27,7 @@ HELD = (
     "a running server: ask its heartbeat_status and reminder_list."
 )
 _MESSAGE = 60
-_MOMENT = len("2027-01-15T08:00:00+00:00")
+_ID = 16
 _OPTIONS = {
     "config": ("--config", "HEARTBEAT_CONFIG_FILE"),
     "reminders": ("--reminders", "HEARTBEAT_REMINDERS_FILE"),
@@ -214,13 +214,15 @@ def _rows(shown: Shown, console: Console) -> None:
             console.print("  ".join(line), soft_wrap=True)
         return
     table = Table()
-    # A moment is never broken but before its zone, and an id of ours not at all.
-    table.add_column("id", overflow="fold", min_width=min(16, max(len(line[0]) for line in cells)))
-    table.add_column("next", overflow="fold", min_width=_MOMENT)
-    table.add_column("", overflow="fold")
+    # A moment is never broken but before its zone, and an id of ours not at all. Widths that are
+    # fixed, since rich narrows all others alike and then crops what is too wide.
+    table.add_column("id", overflow="fold", width=min(_ID, max(len(line[0]) for line in cells)))
+    words = [len(word) for line in cells for word in line[1].split()]
+    table.add_column("next", overflow="fold", width=max(words))
     table.add_column("message", overflow="fold")
-    for row, (id, moment, left, *others) in zip(shown.reminders, cells, strict=True):
-        table.add_row(id, f"{moment} {left}", *others, style="yellow" if row.overdue else None)
+    for row, (id, moment, left, repeats, message) in zip(shown.reminders, cells, strict=True):
+        style = "yellow" if row.overdue else None
+        table.add_row(id, f"{moment} {left}\n{repeats}", message, style=style)
     console.print(table)
 
 

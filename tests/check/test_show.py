@@ -134,10 +134,23 @@ def test_the_file_that_is_there_is_shown_without_the_other(tmp_path):
     assert "set HEARTBEAT_REMINDERS_FILE" in said.stdout
 
 
-def test_at_80_columns_no_moment_is_broken(tmp_path):
-    said = run(tmp_path, *stored(tmp_path), FORCE_COLOR="1", COLUMNS="80").stdout
-    assert "1970-01-01T00:00:00+00:00" in said
-    assert "rem_late" in said
+def test_at_80_columns_no_moment_is_broken_and_nothing_is_cut_off(tmp_path):
+    arguments = stored(tmp_path)
+    rows = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
+    rows[0]["message"] = "word " * 11 + "last"
+    (tmp_path / "r.json").write_text(json.dumps(rows), encoding="utf-8")
+    colours = {"FORCE_COLOR": "1", "NO_COLOR": "1", "COLUMNS": "80"}
+    said = run(tmp_path, *arguments, **colours, AGENT_TIMEZONE="America/Los_Angeles").stdout
+    table = [line for line in said.splitlines() if line.startswith("│")]
+    assert all(line.endswith("│") and len(line) <= 80 for line in table)
+    cells = [[cell.strip() for cell in line.split("│")] for line in table]
+    assert [cell[1] for cell in cells if cell[1]] == ["rem_late", "rem_next"]
+    moments = [cell[2] for cell in cells]
+    assert moments[:4] == [
+        "1969-12-31T16:00:00-08:00", "[America/Los_Angeles]", "(overdue)", "one-shot",
+    ]  # fmt: skip
+    assert " ".join(cell[3] for cell in cells).count("word") == 11
+    assert "last" in said
 
 
 def test_a_torn_file_is_said_and_left_where_it_is(tmp_path):
