@@ -99,6 +99,7 @@ class Session:
         self._policy_by: int | None = None
         # Hosts ask the same in the same words; those words are read and weighed once.
         self._questions: dict[bytes, tuple[tools.Tool, arguments.Accepted]] = {}
+        self._told: dict[bytes, object] = {}
         self._early: list[Callable[[Moment], None]] = []
         self._waiting = WaitingCalls(self._emit)
         self._alarm = WakeAt(None, None)
@@ -120,6 +121,7 @@ class Session:
     def receive(self, data: bytes, now: Moment) -> list[Action]:
         """Take bytes as they came from the host, cut anywhere."""
         self._stirred = self._wing.begin(now) or _is_reached(self._alarm, now)
+        self._told = {}
         for line in self._buffer.feed(data):
             self._line(line, now)
         if self._stirred:
@@ -322,7 +324,11 @@ class Session:
         asked = bytes(request.params or b"")
         known = self._questions.get(asked)
         if known is not None and self._wing.ready:
-            return self._look(*known, now)
+            # A pass is one instant: until something changes in it, the answer is the same.
+            told = None if self._stirred else self._told.get(asked)
+            if told is None:
+                told = self._told[asked] = self._look(*known, now)
+            return told
         call = tools.read_call(request.params, TOOLS)
         if isinstance(call, Refusal):
             return call

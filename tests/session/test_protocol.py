@@ -314,3 +314,20 @@ def test_a_server_that_stands_by_still_shows_its_status_by_an_empty_configure() 
     assert not result.get("isError")
     assert result["content"][0]["text"].startswith("Heartbeat ACTIVE")
     assert "process 4711" in result["content"][0]["text"]
+
+
+@pytest.mark.requirement("seed.status.message", "jsonrpc.id-echo")
+def test_the_same_question_in_one_write_is_answered_anew_after_every_change() -> None:
+    world = World()
+    world.connect()
+    status = {"name": "heartbeat_status"}
+    configure = {"name": "heartbeat_configure", "arguments": {"message": "other words"}}
+    calls = [status, status, configure, status, status]
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": f"q{n}", "method": "tools/call", "params": params})
+        for n, params in enumerate(calls)
+    ]
+    world.call("heartbeat_status")
+    world.raw("".join(line + "\n" for line in lines).encode())
+    texts = [world.reply(f"q{n}")["result"]["content"][0]["text"] for n in (0, 1, 3, 4)]
+    assert ["other words" in text for text in texts] == [False, False, True, True]
