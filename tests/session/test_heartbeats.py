@@ -5,24 +5,8 @@ from typing import Any
 
 import pytest
 
-from mcpl_heartbeat.actions import Document
-from tests.world import ACCEPTED, GRANT, START, Disk, World, accept, refuse, silence
-
-HOUR = 3_600_000
-MINUTE = 60_000
-EMPTY = {"error": {"code": -32602, "message": "payload.content is empty"}}
-
-
-def ready(**keywords: Any) -> World:
-    world = World(**keywords)
-    world.connect()
-    return world
-
-
-def every_minute(**keywords: Any) -> World:
-    world = ready(**keywords)
-    world.call("heartbeat_configure", intervalSeconds=60)
-    return world
+from tests.session.heartbeats import HOUR, MINUTE, every_minute, ready
+from tests.world import ACCEPTED, GRANT, START, World, accept, refuse, silence
 
 
 @pytest.mark.requirement("schedule.defaults", "seed.wake.self-configured", "words.status")
@@ -67,28 +51,6 @@ def test_a_message_tick_has_its_id_tags_origin_and_the_time_before_the_words() -
         },
         "tags": ["heartbeat:tick"],
     }
-
-
-@pytest.mark.requirement("schedule.grid", "field.64", "host.28")
-def test_restarts_neither_move_nor_starve_the_grid() -> None:
-    world = every_minute()
-    for _ in range(6):
-        world.pass_time(40_000)
-        world.boot()
-        world.connect()
-    assert world.sent_at == [START + n * MINUTE for n in (1, 2, 3, 4)]
-
-
-@pytest.mark.requirement("schedule.missed-once", "host.27")
-def test_ticks_missed_while_down_fire_once_and_the_grid_goes_on() -> None:
-    world = every_minute()
-    world.wall += 10 * MINUTE + 5_000
-    world.monotonic += 10 * MINUTE + 5_000
-    world.boot()
-    world.connect()
-    assert [push["eventId"].split("_")[1] for push in world.pushes] == [str(START + MINUTE)]
-    world.pass_time(55_000)
-    assert world.sent_at == [START + 10 * MINUTE + 5_000, START + 11 * MINUTE]
 
 
 @pytest.mark.requirement("schedule.missed-once", "host.14", "seed.policy.nothing-before-request")
@@ -288,61 +250,6 @@ def test_ticks_coalesce_only_where_the_host_said_so(advertised: Any) -> None:
     assert "coalesce" not in world.pushes[1]
 
 
-@pytest.mark.requirement("seed.silent.marker", "host.24", "seed.configure.silent-mode-empty")
-def test_a_silent_tick_is_the_marker_to_the_letter() -> None:
-    world = every_minute()
-    world.call("heartbeat_configure", deliveryMode="silent")
-    world.pass_time(MINUTE)
-    (push,) = world.pushes
-    assert set(push) == {"featureSet", "eventId", "timestamp", "origin", "payload"}
-    assert push["featureSet"] == "heartbeat"
-    assert push["origin"] == {"source": "heartbeat", "reason": "schedule", "silent": True}
-    assert push["payload"] == {"content": []}
-    assert " | mode=silent | " in world.text("heartbeat_status")
-
-
-@pytest.mark.requirement(
-    "seed.silent.fallback",
-    "seed.silent.one-warning",
-    "seed.silent.status",
-    "seed.silent.tries-first",
-    "schedule.silent-origin",
-    "host.25",
-)
-@pytest.mark.parametrize(
-    "refusal", [EMPTY, {"result": {"accepted": False, "reason": "Empty content"}}]
-)
-def test_a_refused_silent_tick_goes_out_as_a_message_each_time_and_is_warned_of_once(
-    refusal: dict[str, Any],
-) -> None:
-    world = every_minute(answer=lambda push: ACCEPTED if push["payload"]["content"] else refusal)
-    world.call("heartbeat_configure", deliveryMode="silent")
-    world.pass_time(2 * MINUTE)
-    silent, message, again, _ = world.pushes
-    assert silent["origin"]["silent"] is again["origin"]["silent"] is True
-    assert message["origin"] == {
-        "source": "heartbeat",
-        "reason": "schedule",
-        "silentFallback": True,
-    }
-    assert message["payload"]["content"][0]["text"].startswith("[current time: ")
-    assert message["eventId"] != silent["eventId"]
-    assert re.fullmatch(rf"heartbeat_{START + MINUTE}_\w+", message["eventId"])
-    assert sum("the host refused a silent wake" in line for line in world.logs) == 1
-    assert "mode=silent (the host refused a silent wake, " in world.text("heartbeat_status")
-    world.answer = accept
-    world.pass_time(MINUTE)
-    assert " | mode=silent | " in world.text("heartbeat_status")
-
-
-@pytest.mark.requirement("seed.silent.fallback")
-def test_other_refusals_of_a_silent_tick_are_not_papered_over() -> None:
-    world = every_minute(answer=refuse(-32603))
-    world.call("heartbeat_configure", deliveryMode="silent")
-    world.pass_time(MINUTE)
-    assert len(world.pushes) == 1
-
-
 @pytest.mark.requirement("schedule.event-id", "host.18", "host.20")
 def test_a_tick_that_was_out_at_a_crash_is_sent_again_under_its_id_and_then_counts_as_heard() -> (
     None
@@ -356,42 +263,6 @@ def test_a_tick_that_was_out_at_a_crash_is_sent_again_under_its_id_and_then_coun
     world.boot()
     world.connect()
     assert len(world.pushes) == 2
-
-
-@pytest.mark.requirement("schedule.clock-steps", "field.58", "host.29")
-def test_a_clock_set_back_stalls_nothing_and_set_right_again_fires_nothing_twice() -> None:
-    world = every_minute()
-    world.pass_time(30_000)
-    world.step_clock(-HOUR)
-    world.pass_time(30_000)
-    assert len(world.pushes) == 1
-    world.step_clock(HOUR)
-    world.pass_time(59_000)
-    assert len(world.pushes) == 1
-    world.pass_time(1_000)
-    assert len(world.pushes) == 2
-
-
-@pytest.mark.requirement("schedule.clock-steps", "host.29")
-def test_a_clock_set_ahead_or_a_suspend_costs_one_wake_and_then_the_grid() -> None:
-    world = every_minute()
-    world.step_clock(24 * HOUR)
-    world.pass_time(30_000)
-    assert len(world.pushes) == 1
-    world.suspend(8 * HOUR)
-    assert len(world.pushes) == 2
-    assert (world.wall - START) % MINUTE == 30_000
-    world.pass_time(30_000)
-    assert len(world.pushes) == 3
-
-
-@pytest.mark.requirement("schedule.grid")
-def test_a_saved_wake_beyond_an_interval_is_brought_near() -> None:
-    disk = Disk()
-    disk.bytes[Document.CONFIG] = b'{"intervalSeconds":60,"nextAt":%d}' % (START + 10**9)
-    world = ready(disk=disk)
-    world.pass_time(MINUTE)
-    assert len(world.pushes) == 1
 
 
 @pytest.mark.requirement("field.67", "seed.status.shows-next", "words.status-blocked")
@@ -417,29 +288,6 @@ def test_a_thousand_hours_are_a_thousand_hours() -> None:
     assert world.pushes == []
     world.pass_time(HOUR)
     assert len(world.pushes) == 1
-
-
-@pytest.mark.requirement("schedule.clock-steps")
-def test_a_heartbeat_keeps_its_time_over_a_clock_set_ahead_and_put_right() -> None:
-    world = ready()
-    world.call("heartbeat_configure", intervalHours=48)
-    world.step_clock(24 * HOUR)
-    world.pass_time(MINUTE)
-    world.step_clock(-24 * HOUR)
-    world.pass_time(48 * HOUR - MINUTE)
-    assert world.sent_at == [START + 48 * HOUR]
-
-
-@pytest.mark.requirement("schedule.clock-steps", "schedule.grid")
-def test_a_saved_wake_never_waits_longer_than_an_interval_when_the_clock_is_set_back() -> None:
-    world = every_minute()
-    world.pass_time(30_000)
-    world.boot()
-    world.connect()
-    world.step_clock(-24 * HOUR)
-    world.pass_time(MINUTE)
-    assert len(world.pushes) == 1
-    assert (world.sent_at[0] - START) % MINUTE == 0
 
 
 @pytest.mark.requirement("schedule.skips-unanswered")
