@@ -2,7 +2,6 @@
 
 import bisect
 import json
-import re
 from typing import Any
 
 import msgspec
@@ -17,15 +16,14 @@ from mcpl_heartbeat.jsonrpc.messages import (
     INVALID_REQUEST,
     PARSE_ERROR,
     Answer,
-    Batch,
     Invalid,
     Notification,
-    PeerError,
     Request,
     encode_error,
     encode_result,
     parse,
 )
+from tests.jsonrpc.support import answered, refused, request
 
 IDS = [
     "1",
@@ -48,26 +46,8 @@ IDS = [
 ]
 
 
-def request(text: str) -> Request:
-    message = parse(text.encode())
-    assert isinstance(message, Request), message
-    return message
-
-
-def refused(line: str | bytes) -> tuple[int, bytes | None]:
-    message = parse(line if isinstance(line, bytes) else line.encode())
-    assert isinstance(message, Invalid), message
-    return message.refusal.code, None if message.id is None else bytes(message.id)
-
-
 def nested(shape: str, depth: int) -> bytes:
     return (shape % ("[" * depth + "]" * depth)).encode()
-
-
-def answered(text: str) -> Answer:
-    message = parse(text.encode())
-    assert isinstance(message, Answer), message
-    return message
 
 
 # Calls
@@ -276,178 +256,6 @@ def test_a_line_over_the_limit_is_one_error_under_null() -> None:
     assert message.refusal.code == PARSE_ERROR
     assert message.id is None
     assert "16777216" in message.refusal.message
-
-
-# Surrogate escapes
-
-
-@pytest.mark.requirement("jsonrpc.lone-surrogate", "field.31")
-@pytest.mark.parametrize(
-    ("sent", "read"),
-    [
-        (r"\ud83c\udf78", "\U0001f378"),
-        (r"\uD83C\uDF78", "\U0001f378"),
-        (r"\ud83c", "\ufffd"),
-        (r"\uDF78", "\ufffd"),
-        (r"a\ud83cb", "a\ufffdb"),
-        (r"\ud83c\ud83c\udf78", "\ufffd\U0001f378"),
-        (r"\ud83c\udf78\udf78", "\U0001f378\ufffd"),
-        (r"\udf78\ud83c", "\ufffd\ufffd"),
-        (r"\ud83c\u0041", "\ufffdA"),
-        (r"\ud83c\\udf78", "\ufffd\\udf78"),
-        (r"\\ud83c", "\\ud83c"),
-        (r"\\\ud83c", "\\\ufffd"),
-        (r"\\\\ud83c \ud83c", "\\\\ud83c \ufffd"),
-        (r"\"\ud83c\"", '"\ufffd"'),
-    ],
-)
-def test_a_surrogate_without_its_other_half_becomes_the_replacement_character(
-    sent: str, read: str
-) -> None:
-    call = request(f'{{"jsonrpc":"2.0","id":"{sent}","method":"{sent}","params":{{"a":"{sent}"}}}}')
-    assert call.method == read
-    assert call.params is not None
-    assert msgspec.json.decode(call.params) == {"a": read}
-    assert msgspec.json.decode(call.id) == read
-
-
-@pytest.mark.requirement("jsonrpc.lone-surrogate", "field.31")
-@given(
-    st.lists(
-        st.sampled_from([r"\ud83c", r"\uDF78", r"\\", r"\"", r"\n", r"\u0041", "u", "ud83c", "é"])
-    ).map("".join)
-)
-def test_only_lone_surrogates_are_replaced(text: str) -> None:
-    read = re.sub("[\ud800-\udfff]", "\ufffd", json.loads(f'"{text}"'))
-    assert request(f'{{"jsonrpc":"2.0","id":1,"method":"{text}"}}').method == read
-
-
-@pytest.mark.requirement("jsonrpc.lone-surrogate", "jsonrpc.parse-error")
-def test_a_surrogate_in_what_is_not_json_anyway_stays_a_parse_error() -> None:
-    assert refused(r'{"jsonrpc":"2.0","id":1,"method":"\ud83c"') == (PARSE_ERROR, None)
-    assert refused(r"\ud83c") == (PARSE_ERROR, None)
-
-
-@pytest.mark.requirement("jsonrpc.lone-surrogate", "jsonrpc.batch")
-def test_surrogates_in_a_batch_and_in_an_answer_are_read_alike() -> None:
-    assert parse(rb'[{"jsonrpc":"2.0","method":"\ud83c"}]') == Batch((Notification("�", None),))
-    error = answered(r'{"id":"a","error":{"code":1,"message":"\ud83c"}}').error
-    assert error == PeerError(1, "\ufffd", None)
-
-
-# Answers
-
-
-@pytest.mark.requirement("jsonrpc.unexpected-answer", "field.47")
-@pytest.mark.parametrize("version", ['"jsonrpc":"2.0",', '"jsonrpc":"1.0",', '"jsonrpc":2,', ""])
-def test_an_object_with_a_result_and_no_method_is_an_answer(version: str) -> None:
-    said = answered(f'{{{version}"id":"a-1","result":{{"accepted":true}}}}')
-    assert said.id == "a-1"
-    assert said.result is not None
-    assert bytes(said.result) == b'{"accepted":true}'
-    assert said.error is None
-
-
-@pytest.mark.requirement("jsonrpc.unexpected-answer")
-@pytest.mark.parametrize("method", ["", '"method":null,', '"method": null ,"jsonrpc":2,'])
-def test_null_stands_for_absent_in_an_answer(method: str) -> None:
-    said = answered(f'{{{method}"id":"a","result":null,"error":null}}')
-    assert said.error is None
-    assert said.result is not None
-    assert bytes(said.result) == b"null"
-
-
-@pytest.mark.requirement("jsonrpc.answer-matching", "field.47")
-@pytest.mark.parametrize(
-    ("id", "read"),
-    [
-        ('"1"', "1"),
-        ("1", 1),
-        ("1.5", 1.5),
-        ("99999999999999999999", 99999999999999999999),
-        ("null", None),
-        ("true", None),
-        ("[1]", None),
-        ("{}", None),
-        ("1e999", None),
-    ],
-)
-def test_the_id_of_an_answer_keeps_its_type(id: str, read: object) -> None:
-    said = answered(f'{{"jsonrpc":"2.0","id":{id},"result":{{}}}}')
-    assert said.id == read
-    assert type(said.id) is type(read)
-
-
-@pytest.mark.requirement("jsonrpc.unexpected-answer")
-@pytest.mark.parametrize(
-    ("error", "read"),
-    [
-        ('{"code":-32002,"message":"m","data":{"a":[1]}}', PeerError(-32002, "m", {"a": [1]})),
-        ('{"code":-32002.0,"message":"m"}', PeerError(-32002, "m", None)),
-        ('{"code":1.5,"message":5}', PeerError(None, "", None)),
-        ('{"code":"-32002","message":null}', PeerError(None, "", None)),
-        ('{"code":true}', PeerError(None, "", None)),
-        ('{"code":1e999,"data":1e999}', PeerError(None, "", None)),
-        ("{}", PeerError(None, "", None)),
-        ('"boom"', PeerError(None, "boom", None)),
-        ("5", PeerError(None, "", None)),
-        ("[]", PeerError(None, "", None)),
-        ("null", None),
-    ],
-)
-def test_the_error_of_an_answer_is_read_as_far_as_it_can_be(
-    error: str, read: PeerError | None
-) -> None:
-    said = answered(f'{{"jsonrpc":"2.0","id":"a","error":{error}}}')
-    assert said == Answer("a", None, read)
-
-
-@pytest.mark.requirement("jsonrpc.unexpected-answer")
-def test_an_answer_without_an_id_is_an_answer_nobody_waits_for() -> None:
-    assert answered('{"jsonrpc":"2.0","error":{"code":-32700}}').id is None
-
-
-# Batches
-
-
-@pytest.mark.requirement("jsonrpc.batch", "field.35")
-def test_the_items_of_a_batch_are_read_each_by_the_same_rules() -> None:
-    batch = parse(
-        b' [ {"jsonrpc":"2.0","id":1,"method":"ping"} , {"jsonrpc":"2.0","method":"n"}, 1, [], '
-        b'{"jsonrpc":"1.0","id":2,"method":"m"}, {"id":"a","result":{}}, {"jsonrpc":2,"id":null},'
-        b'{"jsonrpc":"2.0","method":"n","params":1}, null ]'
-    )
-    assert isinstance(batch, Batch)
-    kinds = [type(item).__name__ for item in batch.items]
-    assert kinds == [
-        "Request",
-        "Notification",
-        "Invalid",
-        "Invalid",
-        "Invalid",
-        "Answer",
-        "Invalid",
-        "Answer",
-        "Invalid",
-    ]
-    invalid = [item for item in batch.items if isinstance(item, Invalid)]
-    assert {item.refusal.code for item in invalid} == {INVALID_REQUEST}
-    assert [item.id and bytes(item.id) for item in invalid] == [None, None, b"2", None, None]
-
-
-@pytest.mark.requirement("jsonrpc.batch", "field.35")
-def test_an_empty_batch_is_one_invalid_request() -> None:
-    assert refused("[]") == (INVALID_REQUEST, None)
-    assert refused("[ ]") == (INVALID_REQUEST, None)
-
-
-@pytest.mark.requirement("jsonrpc.batch", "field.35")
-def test_a_batch_of_a_bare_value_is_a_batch() -> None:
-    batch = parse(b"[1]")
-    assert isinstance(batch, Batch)
-    assert [item.refusal.code for item in batch.items if isinstance(item, Invalid)] == [
-        INVALID_REQUEST
-    ]
 
 
 # Any bytes
