@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from mcpl_heartbeat.actions import NotSaved, Opened, Trouble
 from mcpl_heartbeat.storage.documents import DocumentFile
 from mcpl_heartbeat.wake.files import (
     Reminder,
@@ -47,3 +48,9 @@ def names(folder: Path) -> list[str]:
 
 def copies(path: Path) -> list[Path]:
     return sorted(path.parent.glob(f"{path.name}.unreadable-*"))
+
+
+def trouble_of(outcome: Any) -> Trouble:
+    assert isinstance(outcome, Opened | NotSaved), outcome
+    assert outcome.trouble is not None
+    return outcome.trouble
