@@ -131,6 +131,8 @@ class NotSaved(msgspec.Struct, frozen=True):
 
     reason: str
     trouble: Trouble | None = None
+    kept: bool = True
+    """Whether memory keeps what was not saved; it does not when another server takes over."""
 
 
 class Changed(msgspec.Struct, frozen=True):

@@ -76,7 +76,7 @@ class WakeFiles:
             opening = self._check()
             if self._held_by is not None:
                 reason = f"another server ({self._held_by}) has taken these files"
-                return Taken(reason, opening=opening) if opening else NotSaved(reason)
+                return Taken(reason, kept=False, opening=opening) if opening else NotSaved(reason)
             self._saving += 1
         try:
             return self._documents[document].save(value)

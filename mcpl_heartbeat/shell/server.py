@@ -36,6 +36,8 @@ LONGEST_PAUSE = 30.0
 """Seconds until both clocks are read again at the latest (design, law 6)."""
 TAKE_OVER_PAUSE = 2.0
 """Seconds between tries for files that another server holds."""
+LOOK_AFTER = 1.0
+"""Seconds after which what the host says is not acted on before the locks are looked at again."""
 TIME_TO_LEAVE = 1.5
 """Seconds for saves, replies and bytes under way, once the host is gone."""
 
@@ -67,6 +69,7 @@ class Server:
         self._wake = WakeAt(None, None)
         self._pause = trio.CancelScope()
         self._latest = 0.0
+        self._looked = 0.0
 
     def stop(self) -> None:
         """Leave as at the end of input: what is under way is finished first, within limits."""
@@ -102,6 +105,8 @@ class Server:
     async def _read(self) -> None:
         linger = False
         while data := await self._source.read(linger):
+            if self._opened and trio.current_time() - self._looked >= LOOK_AFTER:
+                await self._see_to_locks()
             self._perform(self._session.receive, data)
             linger = self._opened and not self._sink.waiting and not self._session.unsettled
             if self._sink.waiting > streams.LIMIT:
@@ -127,14 +132,10 @@ class Server:
         while True:
             with self._pause:
                 await trio.sleep_forever()
-            # Before anything is sent: another server may be sending it by now.
-            if not self._files.undisturbed:
-                opening = await self._in_thread(self._files.check)
-                if isinstance(opening, Opening):
-                    self._stand_by(opening)
             if self._sink.waiting > streams.LIMIT:
                 # A host that does not read gets no more wakes to keep for it than it can hold.
                 await self._sink.room()
+            await self._see_to_locks()
             now = self._clock.now()
             # A moment that is reached is used up; the session sets the next one if there is any.
             self._wake = WakeAt(
@@ -143,6 +144,14 @@ class Server:
             )
             self._rest(now)
             self._perform(self._session.tick)
+
+    async def _see_to_locks(self) -> None:
+        # Before anything is sent: another server may be sending it by now.
+        self._looked = trio.current_time()
+        if not self._files.undisturbed:
+            opening = await self._in_thread(self._files.check)
+            if isinstance(opening, Opening):
+                self._stand_by(opening)
 
     def _rest(self, now: Moment) -> None:
         self._latest = trio.current_time() + LONGEST_PAUSE

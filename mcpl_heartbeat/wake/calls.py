@@ -115,6 +115,9 @@ class WakeCalls:
         wing.config_ledger.change()
 
         def finish(note: Note) -> None:
+            if not note.kept:
+                answer(self._dropped("heartbeat_configure", note, now, extra))
+                return
             said = texts.unsaved("config", note)
             answer(self._configured(said, note.saved, extra, now))
 
@@ -181,6 +184,9 @@ class WakeCalls:
         )
 
         def finish(note: Note) -> None:
+            if not note.kept:
+                answer(self._dropped("reminder_add", note, now, extra))
+                return
             said = texts.unsaved("reminders", note)
             notes = (*asides, *said, *self._troubles(wing.reminders_ledger), *extra)
             structured = tools.AddResult(
@@ -248,6 +254,9 @@ class WakeCalls:
         self._reminders_changed()
 
         def finish(note: Note) -> None:
+            if not note.kept:
+                answer(self._dropped("reminder_cancel", note, now, extra))
+                return
             said = texts.unsaved("reminders", note)
             if row.id in wing.reminders.rows:
                 text = texts.brought_back(row)
@@ -276,6 +285,12 @@ class WakeCalls:
         while (id := f"rem_{self._wing.random_id()}") in self._wing.reminders.rows:
             pass
         return id
+
+    def _dropped(self, name: str, note: Note, now: Moment, extra: tuple[str, ...]) -> ToolResult:
+        """A change that neither the file nor memory holds: another server has the files."""
+        reason = note.reason or "another server holds the files"
+        text = f"{name} changed nothing: {reason}. Call again once this server has the files."
+        return self._error(name, text, (reason,), now, extra)
 
     def _standing_by(self, name: str, now: Moment, extra: tuple[str, ...]) -> ToolResult | None:
         """A server that stands by changes nothing: the error that says so."""

@@ -45,6 +45,11 @@ class ClockSteps:
         self._moved_back = 0
         self._ahead = 0
 
+    @property
+    def ahead(self) -> int:
+        """How far (ms) the clock is ahead now, as far as its steps tell."""
+        return self._ahead
+
     def observe(self, now: Moment) -> Step | None:
         """Return the step since the last reading, ``None`` when time only passed."""
         last, self._last = self._last, now

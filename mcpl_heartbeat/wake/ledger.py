@@ -93,6 +93,8 @@ class Note(msgspec.Struct, frozen=True):
     saved: bool
     reason: str | None = None
     """Why it was not saved, as a clause."""
+    kept: bool = True
+    """Whether memory still holds a change that was not saved."""
     took: tuple[str, ...] = ()
     """Sentences about what another hand had written there."""
 
@@ -169,6 +171,7 @@ class Ledger:
         """Take the outcome of the save that was under way (``Changed`` goes to ``merged``)."""
         self._saving = False
         version = self._saving_version
+        kept = True
         match outcome:
             case Saved(note=note):
                 self.base = self._under_way
@@ -177,7 +180,7 @@ class Ledger:
                 if note:
                     self._take_note(note)
                 self._move(Event.SAVED)
-            case NotSaved(reason=reason, trouble=trouble):
+            case NotSaved(reason=reason, trouble=trouble, kept=kept):
                 self.failure = reason
                 self._retry_at = monotonic + RETRY_AFTER_MS
                 if trouble is not None and not trouble.savable:
@@ -190,7 +193,7 @@ class Ledger:
             case Changed():
                 raise TypeError("a changed file is merged first: call merged()")
         self._under_way = None
-        self._finish(version, isinstance(outcome, Saved))
+        self._finish(version, isinstance(outcome, Saved), kept=kept)
 
     def merged(self, base: Any, trouble: Trouble | None, took: str | None) -> None:
         """What somebody else wrote, now ``base``, was merged into memory: save again."""
@@ -217,13 +220,14 @@ class Ledger:
         """When (monotonic ms) ``pass_time`` next has something to do."""
         return self._retry_at if self.state is Disk.FAILED else None
 
-    def _finish(self, version: int, saved: bool) -> None:
+    def _finish(self, version: int, saved: bool, *, kept: bool = True) -> None:
         ready = [entry for entry in self._waiting if entry.version <= version]
         if not ready:
             return
         self._waiting = self._waiting[len(ready) :]
         reason = self._note().reason if self.state is Disk.STANDBY else self.failure
-        note = Note(saved, None if saved else reason, tuple(self._took))
+        kept = kept and self.state is not Disk.STANDBY
+        note = Note(saved, None if saved else reason, kept, tuple(self._took))
         self._took = {}
         for entry in ready:
             entry.finish(note)

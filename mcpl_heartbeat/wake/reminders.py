@@ -109,7 +109,8 @@ def next_due(row: Reminder, now: int) -> int:
 class ReminderBook:
     """Every pending reminder, the state of each, and what is due next."""
 
-    def __init__(self, rows: Iterable[Reminder] = ()) -> None:
+    def __init__(self, rows: Iterable[Reminder] = (), ahead: int = 0) -> None:
+        """Begin with ``rows``, on a wall clock that is ``ahead`` ms ahead."""
         self.rows: dict[str, Reminder] = {}
         self._waiting: SortedList[tuple[int, int, str]] = SortedList()
         self._states: dict[str, Out | Held] = {}
@@ -118,7 +119,7 @@ class ReminderBook:
         self._answers_by: deque[tuple[int, str, str]] = deque()
         self._retries: SortedList[tuple[int, str]] = SortedList()
         self._eager: SortedList[tuple[int, int, str]] = SortedList()
-        self._ahead = 0
+        self._ahead = ahead
         # How far ahead the clock was when a due time was reckoned by this process; a row that is
         # not here came from the file.
         self._reckoned_ahead: dict[str, int] = {}

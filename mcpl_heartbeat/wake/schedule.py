@@ -103,7 +103,8 @@ class Schedule:
         """The one that was sent and not answered, also after a pause or on another grid."""
         self._sent_monotonic = 0
         self._skipped = 0
-        self._ahead = 0
+        self.ahead = 0
+        """How far (ms) the wall clock is ahead, as far as its steps tell."""
         self._reckoned_ahead: int | None = 0
 
     def restore(
@@ -131,7 +132,7 @@ class Schedule:
         """Start a new grid: its first slot is one interval from ``now``."""
         self.interval_ms = interval_ms
         self._move(Event.REARM)
-        self._reckoned_ahead = self._ahead
+        self._reckoned_ahead = self.ahead
         self._arm(min(now + interval_ms, LATEST))
 
     def pause(self) -> None:
@@ -146,7 +147,7 @@ class Schedule:
         came = self.slot if now >= self.slot else None
         if came is not None:
             self.slot = min(self._next_slot(now), LATEST)
-            self._reckoned_ahead = self._ahead
+            self._reckoned_ahead = self.ahead
         if self.state is Tick.OWED and deliverable and self.unanswered is None:
             return self._send(Event.OPENED, monotonic)
         if came is None:
@@ -195,6 +196,8 @@ class Schedule:
         A slot taken up from the file may have been reckoned by any clock, so it stays where it is
         on the wall, but never waits for more than an interval.
         """
+        # Also while paused: the resume reckons with it.
+        self.ahead = step.ahead
         if self.state is Tick.PAUSED:
             return
         slot = self.slot
@@ -205,7 +208,6 @@ class Schedule:
         else:
             slot += step.shift(self._reckoned_ahead)
             self._reckoned_ahead = min(self._reckoned_ahead, step.ahead)
-        self._ahead = step.ahead
         if slot != self.slot:
             self.slot = slot
             if self.state is Tick.ARMED:

@@ -139,7 +139,8 @@ class WakeWing:
         rows: tuple[Reminder, ...] = opening.reminders.value or ()
         self.config_ledger.opened(opening.config.value, opening.config.trouble, standby)
         self.reminders_ledger.opened(rows, opening.reminders.trouble, standby)
-        self.reminders = book.ReminderBook(rows)
+        self.schedule.ahead = self._steps.ahead
+        self.reminders = book.ReminderBook(rows, self._steps.ahead)
         self._known_config = config
         self._take_settings(config, now)
         self._warn_of(opening.config.trouble, opening.reminders.trouble)

@@ -410,11 +410,13 @@ def test_a_server_whose_files_are_taken_from_it_answers_what_waits_and_stands_by
     first = world.begin_call("reminder_add", message="1", inHours=1)
     second = world.begin_call("reminder_add", message="2", inHours=1)
     world.disk.held_by = "process 4711"
-    world.end_save(NotSaved("another server (process 4711) has taken these files"))
+    world.end_save(NotSaved("another server (process 4711) has taken these files", kept=False))
     world.open_files()
     for id in (first, second):
         result = world.reply(id)["result"]
+        assert result["isError"] is True
         assert result["structuredContent"]["saved"] is False
+        assert "reminder_add changed nothing: another server" in result["content"][0]["text"]
         assert "process 4711" in result["content"][0]["text"]
     assert world.call("reminder_add", message="3", inHours=1)["isError"] is True
     world.end_save(NotSaved("another server (process 4711) has taken these files"))

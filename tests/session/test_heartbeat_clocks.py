@@ -86,3 +86,16 @@ def test_a_saved_wake_never_waits_longer_than_an_interval_when_the_clock_is_set_
     world.pass_time(MINUTE)
     assert len(world.pushes) == 1
     assert (world.sent_at[0] - START) % MINUTE == 0
+
+
+@pytest.mark.requirement("schedule.clock-steps")
+def test_a_step_while_paused_is_reckoned_with_at_the_resume() -> None:
+    world = ready()
+    world.call("heartbeat_configure", intervalHours=1, paused=True)
+    world.step_clock(5 * HOUR)
+    world.pass_time(MINUTE)
+    world.call("heartbeat_configure", paused=False)
+    world.pass_time(MINUTE)
+    world.step_clock(-5 * HOUR)
+    world.pass_time(59 * MINUTE)
+    assert len(world.pushes) == 1

@@ -7,7 +7,7 @@ import pytest
 
 from mcpl_heartbeat.times import Zone
 from tests.session.reminders import HOUR, MINUTE, add, ready, texts
-from tests.world import ACCEPTED, START, accept, refuse, silence
+from tests.world import ACCEPTED, START, World, accept, refuse, silence
 
 NEW_YORK = Zone("America/New_York", zoneinfo.ZoneInfo("America/New_York"))
 
@@ -138,3 +138,19 @@ def test_a_recurring_row_from_the_file_is_due_within_its_interval_after_a_step_b
     after = {row["message"]: row["fireAt"] for row in world.disk.rows()}
     assert after["first in two days"] == rows["first in two days"]
     assert 0 < after["minutely"] - world.wall <= 60_000
+
+
+@pytest.mark.requirement("schedule.clock-steps", "file.lock-takeover")
+def test_a_step_before_a_take_over_is_reckoned_with_after_it() -> None:
+    first = ready()
+    first.disk.held_by = "process 4711"
+    second = World(first.disk)
+    second.connect()
+    second.step_clock(5 * HOUR)
+    second.pass_time(MINUTE)
+    first.disk.held_by = None
+    second.open_files()
+    add(second, "soon", inSeconds=60)
+    second.step_clock(-5 * HOUR)
+    second.pass_time(90_000)
+    assert [text[-4:] for text in texts(second)] == ["soon"]

@@ -86,7 +86,8 @@ def test_a_server_whose_files_were_taken_saves_nothing_and_takes_over_later(
     assert not first.undisturbed
     outcome = first.save(Document.REMINDERS, rows("a", "c"))
     reason = f"another server ({US}) has taken these files"
-    assert outcome == Taken(reason, opening=Opening(Opened(), Opened(theirs), US))
+    shown = Opening(Opened(), Opened(theirs), US)
+    assert outcome == Taken(reason, kept=False, opening=shown)
     assert isinstance(outcome, NotSaved)
     for document in Document:
         again = first.save(document, rows("a"))
