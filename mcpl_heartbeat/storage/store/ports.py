@@ -1,0 +1,118 @@
+"""What a store is asked and what it answers: the border between it and the doors.
+
+Everything here is plain values; the store itself (``store.py``) is synchronous and is called from
+worker threads by ``shell/desk.py``.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from mcpl_heartbeat.watch.arguments import Arguments
+from mcpl_heartbeat.watch.clock import Gap, Reading
+from mcpl_heartbeat.watch.failures import Failure
+from mcpl_heartbeat.watch.results import Result
+from mcpl_heartbeat.watch.rows import Envelope, Identity
+
+Outcome = Result | Failure
+
+
+class StoreError(Exception):
+    """The store cannot be used now. The text is one clause for replies and the log."""
+
+
+class NeedsUpgrade(StoreError):
+    """The store is of an older version, and has to be upgraded by hand first."""
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """One call of a tool, its arguments checked; ``secret`` says for whom (``None``: nobody)."""
+
+    tool: str
+    arguments: Arguments
+    secret: str | None = None
+
+
+class Swept(msgspec.Struct, frozen=True):
+    """What one sweep came to. ``more``: it stopped at its bound and should go on soon."""
+
+    fired: int = 0
+    late_ms: tuple[int, ...] = ()
+    """For each fire how long after its deadline it was noticed."""
+    more: bool = False
+    gap: Gap | None = None
+    corrupt: tuple[str, ...] = ()
+    """Scopes that were set aside just now, for the log."""
+
+
+class Nudge(msgspec.Struct, frozen=True):
+    """A switch of the agent's own that is near its deadline."""
+
+    scope: str
+    generation: int
+    deadline_watched: int
+
+
+class News(msgspec.Struct, frozen=True):
+    """What is to be pushed to one agent. The alerts are claimed for the server that asked."""
+
+    now: Reading
+    alerts: tuple[Envelope, ...] = ()
+    """Not pushed yet, the oldest first."""
+    nudges: tuple[Nudge, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to push."""
+        return not self.alerts and not self.nudges
+
+
+class Stats(msgspec.Struct, frozen=True):
+    """Counts for ``/metrics``."""
+
+    armed: int
+    mail_waiting: int
+    gaps: int
+
+
+class StorePort(Protocol):
+    """The synchronous store. Every method may block, and raises ``StoreError`` when it cannot.
+
+    ``answer`` and ``sweep``, ``news``, ``pushed``, ``present`` are called from one thread at a time
+    (the writer's); ``look`` and ``stats`` from another.
+    """
+
+    def open(self) -> None:
+        """Connect, bring the tables up to date, take part in the watch. May be called again."""
+
+    def close(self) -> None:
+        """Leave the watch, noting when, so that what follows counts as a gap from now on."""
+
+    def answer(self, asks: Sequence[Ask]) -> list[Outcome]:
+        """Carry out calls in their order, all in one durable transaction; outcomes in that order.
+
+        One that fails on its own costs only itself. Whatever is due on the scopes they name is
+        settled first.
+        """
+
+    def look(self, ask: Ask) -> Outcome:
+        """Carry out a call of a tool that only reads."""
+
+    def sweep(self, most: int) -> Swept:
+        """Fire up to ``most`` switches that are due, the oldest first, and note that we watch."""
+
+    def identify(self, secret: str) -> Identity | None:
+        """Whose secret it is."""
+
+    def news(self, agent: str, namespace: str, token: str, most: int) -> News:
+        """Claim what is to be pushed to ``agent`` by the server ``token``, for a minute."""
+
+    def pushed(self, token: str, seqs: Sequence[int], *, taken: bool) -> None:
+        """A host took the push of these alerts, or did not: then another server may try."""
+
+    def present(self, agent: str, token: str, *, here: bool) -> None:
+        """Say that the server ``token`` can push to ``agent`` for the next 60 s, or no longer."""
+
+    def stats(self) -> Stats:
+        """Count."""

@@ -1,0 +1,184 @@
+"""The tables, a column for each field of the rows in ``watch/rows.py``.
+
+A beat changes one row in place and no index: ``switches.check_watched``, which is indexed, lags
+behind ``deadline_watched`` until a sweep reaches it. Lists and objects are JSON text.
+"""
+
+import sqlalchemy as sa
+
+metadata = sa.MetaData()
+
+_MS = sa.BigInteger
+_SEQ = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+
+
+def _table(name: str, *parts: sa.schema.SchemaItem) -> sa.Table:
+    return sa.Table(name, metadata, *parts, sqlite_strict=True)
+
+
+clock = _table(
+    "clock",
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("source", sa.Text, nullable=False),
+    sa.Column("offset_ms", _MS, nullable=False),
+    sa.Column("cut", _MS, nullable=False),
+    sa.Column("seen", _MS, nullable=False),
+    sa.Column("salt", sa.Text, nullable=False),
+)
+"""One row: ``source`` names the steady clock that ``offset_ms`` makes real time of, ``seen`` is the
+real time at which a server last watched, ``salt`` is the key of the namespaces' hash, in hex."""
+
+gaps = _table(
+    "gaps",
+    sa.Column("began", _MS, primary_key=True, autoincrement=False),
+    sa.Column("ended", _MS, nullable=False),
+    sa.Column("cut", _MS, nullable=False),
+)
+
+identities = _table(
+    "identities",
+    sa.Column("namespace", sa.Text, primary_key=True),
+    sa.Column("agent", sa.Text, nullable=False, unique=True),
+    sa.Column("label", sa.Text),
+    sa.Column("registered_at", _MS, nullable=False),
+)
+
+switches = _table(
+    "switches",
+    sa.Column("namespace", sa.Text, primary_key=True),
+    sa.Column("scope", sa.Text, primary_key=True),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("generation", sa.Integer, nullable=False),
+    sa.Column("deadline_watched", _MS, nullable=False),
+    sa.Column("check_watched", _MS, nullable=False),
+    sa.Column("window_ms", _MS, nullable=False),
+    sa.Column("on_expiry", sa.Text, nullable=False),
+    sa.Column("notify", sa.Text),
+    sa.Column("agent_id", sa.Text),
+    sa.Column("other_agent_id", sa.Text),
+    sa.Column("other_at", _MS),
+    sa.Column("armed_at", _MS, nullable=False),
+    sa.Column("last_beat_at", _MS, nullable=False),
+    sa.Column("beats", sa.Integer, nullable=False),
+    sa.Column("nudge_ms", _MS),
+    sa.Column("nudged", sa.Integer, nullable=False),
+    sa.Column("fires", sa.Integer, nullable=False),
+    sa.Column("fired_generation", sa.Integer),
+    sa.Column("failed", sa.Integer, nullable=False),
+)
+"""``state`` is one of ``watch.rows.Switch``'s, or ``corrupt``: set aside because it cannot be read."""
+
+_armed = switches.c.state == "armed"
+sa.Index(
+    "switches_check",
+    switches.c.check_watched,
+    sqlite_where=_armed,
+    postgresql_where=_armed,
+)
+_to_nudge = sa.and_(_armed, switches.c.nudge_ms.is_not(None), switches.c.nudged == 0)
+sa.Index(
+    "switches_nudge",
+    switches.c.namespace,
+    switches.c.deadline_watched,
+    sqlite_where=_to_nudge,
+    postgresql_where=_to_nudge,
+)
+
+leases = _table(
+    "leases",
+    sa.Column("namespace", sa.Text, primary_key=True),
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("holder", sa.Text, nullable=False),
+    sa.Column("scope", sa.Text),
+    sa.Column("fence", sa.Text, nullable=False),
+    sa.Column("generation", sa.Integer, nullable=False),
+    sa.Column("expires_watched", _MS, nullable=False),
+    sa.Column("held", sa.Integer, nullable=False),
+)
+_held = leases.c.held == 1
+sa.Index(
+    "leases_scope",
+    leases.c.namespace,
+    leases.c.scope,
+    sqlite_where=_held,
+    postgresql_where=_held,
+)
+
+envelopes = _table(
+    "envelopes",
+    sa.Column("seq", _SEQ, primary_key=True),
+    sa.Column("task_id", sa.Text, nullable=False, unique=True),
+    sa.Column("agent", sa.Text, nullable=False),
+    sa.Column("box", sa.Text, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("sender", sa.Text),
+    sa.Column("objective", sa.Text, nullable=False),
+    sa.Column("scope", sa.Text),
+    sa.Column("context", sa.Text),
+    sa.Column("history", sa.Text),
+    sa.Column("alert", sa.Text),
+    sa.Column("sent_at", _MS, nullable=False),
+    sa.Column("due_at", _MS, nullable=False),
+    sa.Column("visible_at", _MS, nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("token", sa.Text),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("settled_at", _MS),
+    sa.Column("result", sa.Text),
+    sa.Column("of_namespace", sa.Text),
+    sa.Column("of_scope", sa.Text),
+    sa.Column("of_generation", sa.Integer),
+    sa.Column("pushed_at", _MS),
+    sa.Column("push_token", sa.Text),
+    sa.Column("push_until", _MS),
+    sa.UniqueConstraint("of_namespace", "of_scope", "of_generation", name="alert_once"),
+)
+"""``of_*`` name the switch and generation that an alert is of: never two alerts of one fire.
+``push_token`` and ``push_until`` say which server is pushing it, and until when it may be."""
+
+_pending = envelopes.c.state == "pending"
+sa.Index(
+    "envelopes_pending",
+    envelopes.c.agent,
+    envelopes.c.box,
+    envelopes.c.visible_at,
+    sqlite_where=_pending,
+    postgresql_where=_pending,
+)
+_to_push = sa.and_(_pending, envelopes.c.kind == "alert", envelopes.c.pushed_at.is_(None))
+sa.Index(
+    "envelopes_to_push",
+    envelopes.c.agent,
+    envelopes.c.seq,
+    sqlite_where=_to_push,
+    postgresql_where=_to_push,
+)
+
+checkpoints = _table(
+    "checkpoints",
+    sa.Column("namespace", sa.Text, primary_key=True),
+    sa.Column("scope", sa.Text, primary_key=True),
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("saved_at", _MS, nullable=False),
+    sa.Column("content", sa.Text, nullable=False),
+)
+
+journal = _table(
+    "journal",
+    sa.Column("seq", _SEQ, primary_key=True),
+    sa.Column("namespace", sa.Text, nullable=False),
+    sa.Column("scope", sa.Text, nullable=False),
+    sa.Column("at", _MS, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("generation", sa.Integer, nullable=False),
+    sa.Column("detail", sa.Text, nullable=False),
+    sa.Index("journal_scope", "namespace", "scope", "seq"),
+)
+
+presence = _table(
+    "presence",
+    sa.Column("agent", sa.Text, primary_key=True),
+    sa.Column("token", sa.Text, primary_key=True),
+    sa.Column("until", _MS, nullable=False),
+)
+"""Which servers (``token``) can push to which agents, and until when (real time) that holds."""

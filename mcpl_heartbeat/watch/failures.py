@@ -1,0 +1,49 @@
+"""What could not be done, in the one shape that every door gives (F.2, "Errors").
+
+A refusal that is an ordinary answer (a lease that another holds, an ack for an unknown task) is no
+failure: it is a result with its flag false.
+"""
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+STATUS = {
+    "invalid_arguments": 400,
+    "unauthorized": 401,
+    "not_found": 404,
+    "not_registered": 404,
+    "unknown_scope": 404,
+    "method_not_allowed": 405,
+    "mailbox_full": 409,
+    "already_registered": 409,
+    "too_large": 413,
+    "unsupported_media_type": 415,
+    "internal": 500,
+    "unavailable": 503,
+}
+"""The HTTP status of each code; the codes are the same on every door."""
+
+NEXT = {
+    "unavailable": "State unknown: do not proceed. Try again in some seconds; what you hold "
+    "stands until its known end.",
+}
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A call that changed nothing. Every member is for the one who called."""
+
+    code: str
+    message: str
+    """What is wrong: the field, the rule."""
+    status: int
+    """As HTTP says it."""
+    next: str
+    """What to do."""
+    problems: tuple[str, ...] | UnsetType = UNSET
+    """``<argument>: <rule>``, all of them at once."""
+    server_time: str | UnsetType = UNSET
+
+
+def failure(code: str, message: str, next: str, **more: object) -> Failure:
+    """Make a ``Failure`` whose status follows from its code."""
+    return Failure(code=code, message=message, status=STATUS[code], next=next, **more)  # type: ignore[arg-type]
