@@ -66,7 +66,7 @@ switches = _table(
     sa.Column("fired_generation", sa.Integer),
     sa.Column("failed", sa.Integer, nullable=False),
 )
-"""``state`` is one of ``watch.rows.Switch``'s, or ``corrupt``: set aside because it cannot be read."""
+"""``state`` is one of ``watch.rows.Switch``'s, or ``corrupt``: set aside as it cannot be read."""
 
 _armed = switches.c.state == "armed"
 sa.Index(
@@ -145,6 +145,8 @@ sa.Index(
     sqlite_where=_pending,
     postgresql_where=_pending,
 )
+_failed = envelopes.c.state == "failed"
+sa.Index("envelopes_failed", envelopes.c.agent, sqlite_where=_failed, postgresql_where=_failed)
 _to_push = sa.and_(_pending, envelopes.c.kind == "alert", envelopes.c.pushed_at.is_(None))
 sa.Index(
     "envelopes_to_push",
