@@ -26,6 +26,10 @@ class NeedsUpgrade(StoreError):
     """The store is of an older version, and has to be upgraded by hand first."""
 
 
+class Unsettled(Exception):
+    """A call that only reads met a switch that is due: ``answer`` it, which settles first."""
+
+
 class Ask(msgspec.Struct, frozen=True):
     """One call of a tool, its arguments checked; ``secret`` says for whom (``None``: nobody)."""
 
@@ -97,7 +101,11 @@ class StorePort(Protocol):
         """
 
     def look(self, ask: Ask) -> Outcome:
-        """Carry out a call of a tool that only reads."""
+        """Carry out a call of a tool that only reads.
+
+        Raises ``Unsettled`` when a switch that it would show is due and has not fired yet: then the
+        call goes to ``answer``, by the writer's thread.
+        """
 
     def sweep(self, most: int) -> Swept:
         """Fire up to ``most`` switches that are due, the oldest first, and note that we watch."""
