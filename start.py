@@ -2,10 +2,12 @@
 """Set mcpl-heartbeat up in this folder with nothing but Python, then run something with it.
 
     python3 start.py demo      install, then watch an agent being woken
+    python3 start.py serve     install with the shared store, then serve it over HTTP
     python3 start.py test      install with the test tools, then run the tests
-    python3 start.py install   only install, and say where the command is
+    python3 start.py install   only install, with the shared store, and say where the command is
 
-What follows the word goes on to the demo or to pytest. Options before the word:
+What follows the word goes on to the demo, to "mcpl-heartbeat serve" or to pytest. Options before
+the word:
 
     --env DIR       the virtual environment (default: .venv beside this file)
     --package FILE  install this wheel, sdist or folder instead of this folder, editable
@@ -42,7 +44,9 @@ PIP_SHA256 = "f3b60b20ffaadd4415ed7957212a38ac63fa4c5fa375bd0f4a797777940fad13"
 PUBLIC_INDEX = "https://pypi.org/simple"
 PIP_WHEEL = re.compile(r"pip-(\d+(?:\.\d+)*)-py3-none-any\.whl")
 SHOWN = ("Collecting ", "Building wheel", "Installing collected", "Successfully inst", "ERROR")
-WORDS = ("demo", "test", "install")
+# What each word needs beside the wake server.
+STORE = ["postgres", "serve"]
+WORDS = {"demo": [], "serve": STORE, "test": [*STORE, "test"], "install": STORE}
 
 
 class Stop(Exception):
@@ -59,7 +63,7 @@ def say(text):
 
 
 def main(arguments):
-    """Install as asked and become the demo or pytest. Exit 2 for wrong use, 1 for a failure."""
+    """Install as asked and become what was asked for. Exit 2 for wrong use, 1 for a failure."""
     try:
         word, rest, env, package = read_command_line(arguments)
         if word is None:
@@ -68,7 +72,7 @@ def main(arguments):
         if os.name != "posix":
             raise Stop("mcpl-heartbeat runs on Linux and macOS, not on this system yet.")
         use_new_enough_python(arguments)
-        install(env, package, ["test"] if word == "test" else [])
+        install(env, package, WORDS[word])
     except Stop as stop:
         say(str(stop))
         return 2 if isinstance(stop, Misuse) else 1
@@ -79,7 +83,7 @@ def main(arguments):
     if word == "install":
         print(scripts / "mcpl-heartbeat")
         return 0
-    command = [scripts / "mcpl-heartbeat", "demo", *rest]
+    command = [scripts / "mcpl-heartbeat", word, *rest]
     if word == "test":
         # Most tests wait for a server more than they compute, so four at once pay on any machine.
         command = [scripts / "pytest", "-n", "4", "--dist", "worksteal", *rest]

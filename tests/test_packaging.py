@@ -19,7 +19,8 @@ COMMAND = Path(sys.executable).with_name("mcpl-heartbeat")
 def test_the_distribution_holds_what_it_must():
     distribution = importlib.metadata.distribution("mcpl-heartbeat")
     assert distribution.metadata["License-Expression"] == "MIT"
-    assert {"serve", "all", "test"} <= set(distribution.metadata.get_all("Provides-Extra"))
+    extras = set(distribution.metadata.get_all("Provides-Extra"))
+    assert {"serve", "postgres", "all", "test"} <= extras
     assert "MIT License" in distribution.read_text("licenses/LICENSE")
     assert importlib.resources.files("mcpl_heartbeat").joinpath("py.typed").is_file()
     (script,) = distribution.entry_points.select(group="console_scripts", name="mcpl-heartbeat")
@@ -32,6 +33,7 @@ def test_a_bare_install_asks_for_no_test_tools():
     bare = {re.split(r"[^\w-]", line)[0] for line in wanted if "extra ==" not in line}
     assert {"trio", "msgspec", "click", "rich", "jsonrpcserver"} <= bare
     assert not bare & {"pytest", "hypothesis", "mypy", "ruff"}
+    assert not bare & {"SQLAlchemy", "sqlalchemy", "alembic", "starlette", "hypercorn", "psycopg"}
 
 
 @pytest.mark.requirement("people.version")

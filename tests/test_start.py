@@ -47,6 +47,7 @@ def settings(start, tmp_path, text=""):
     [
         (["demo"], ("demo", [])),
         (["test", "-k", "demo"], ("test", ["-k", "demo"])),
+        (["serve", "--listen", "[::1]:80"], ("serve", ["--listen", "[::1]:80"])),
         (["demo", "--help"], ("demo", ["--help"])),
         (["--help"], (None, [])),
         ([], (None, [])),
@@ -60,7 +61,31 @@ def test_the_command_line(start, arguments, expected):
 @pytest.mark.parametrize("arguments", [["dmeo"], ["--env"], ["--quiet", "test"]])
 def test_what_is_not_understood_is_said_and_does_nothing(start, arguments, capsys):
     assert start.main(arguments) == 2
-    assert "is not understood. Say one of: demo, test, install." in capsys.readouterr().err
+    assert "is not understood. Say one of: demo, serve, test, install." in capsys.readouterr().err
+
+
+@pytest.mark.requirement("people.readme", "watch.serve.start-py")
+@pytest.mark.parametrize(
+    ("typed", "extras", "became"),
+    [
+        ("demo --raw", [], "mcpl-heartbeat demo --raw"),
+        (
+            "serve --listen [::1]:80",
+            ["postgres", "serve"],
+            "mcpl-heartbeat serve --listen [::1]:80",
+        ),
+        ("test -x", ["postgres", "serve", "test"], "pytest -n 4 --dist worksteal -x"),
+        ("install", ["postgres", "serve"], None),
+    ],
+)
+def test_a_word_installs_what_it_needs_and_becomes_it(start, monkeypatch, typed, extras, became):
+    installed, ran = [], []
+    monkeypatch.setattr(start, "install", lambda env, package, extras: installed.append(extras))
+    monkeypatch.setattr(start.os, "chdir", lambda folder: None)
+    monkeypatch.setattr(start.os, "execv", lambda path, words: ran.append(words))
+    start.main(["--env", "/env", *typed.split()])
+    assert installed == [extras]
+    assert ran == ([f"/env/bin/{became}".split()] if became else [])
 
 
 @pytest.mark.requirement("people.readme")
