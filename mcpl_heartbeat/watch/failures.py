@@ -7,13 +7,18 @@ failure: it is a result with its flag false.
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from mcpl_heartbeat.mcp.arguments import Refused
+from mcpl_heartbeat.mcp.tools import Tool
+
 STATUS = {
     "invalid_arguments": 400,
     "unauthorized": 401,
+    "forbidden": 403,
     "not_found": 404,
     "not_registered": 404,
     "unknown_scope": 404,
     "method_not_allowed": 405,
+    "not_acceptable": 406,
     "mailbox_full": 409,
     "already_registered": 409,
     "too_large": 413,
@@ -47,3 +52,14 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def failure(code: str, message: str, next: str, **more: object) -> Failure:
     """Make a ``Failure`` whose status follows from its code."""
     return Failure(code=code, message=message, status=STATUS[code], next=next, **more)  # type: ignore[arg-type]
+
+
+def refused(tool: Tool, why: Refused) -> Failure:
+    """Give a call whose arguments were refused, with every problem."""
+    problems = tuple(f"{problem.argument}: {problem.text}" for problem in why.problems)
+    return failure(
+        "invalid_arguments",
+        f"{tool.name} was refused and changed nothing: {'; '.join(problems)}.",
+        "Mend every problem named and call again.",
+        problems=problems,
+    )
