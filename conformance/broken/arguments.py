@@ -9,7 +9,7 @@ import msgspec
 
 from conformance.mutants import Patch, mutant
 from mcpl_heartbeat.mcp import arguments as rules
-from mcpl_heartbeat.mcp import slips
+from mcpl_heartbeat.mcp import slips, values
 from mcpl_heartbeat.wake import arguments as limits
 from mcpl_heartbeat.wake import calls
 from mcpl_heartbeat.wake.calls import WakeCalls
@@ -42,7 +42,7 @@ def only_unknown_arguments_taken(patch: Patch) -> None:
     caught_by="plain-mcp/arguments-of-wrong-types",
 )
 def strings_taken_for_values(patch: Patch) -> None:
-    read = rules._read
+    read = values.read_value
 
     def lenient(name: str, value: Any, rule: Any) -> Any:
         if isinstance(value, str) and rule["type"] != "string":
@@ -52,7 +52,7 @@ def strings_taken_for_values(patch: Patch) -> None:
                 return read(name, value, rule)
         return read(name, value, rule)
 
-    patch(rules, "_read", lenient)
+    patch(rules, "read_value", lenient)
 
 
 @mutant(

@@ -3,10 +3,9 @@
 A refused call changes nothing, and its answer names each problem at once: a value of the wrong type
 or out of range, a name sent twice, a contradiction, a slip for a name that this or another tool
 takes. Any other unknown name is ignored and said to be, unless the call sends nothing else to a
-tool that takes arguments.
+tool that takes arguments, or the tool's schema forbids it (``additionalProperties``).
 
-What a value may be is read from the tool's own ``inputSchema``. Types are strict, ``"5"`` is no
-number and ``1`` no boolean; only ``5.0`` is taken for an integer.
+What a value may be is read from the tool's own ``inputSchema``; ``values.py`` weighs each one.
 """
 
 import functools
@@ -17,9 +16,10 @@ import msgspec
 from msgspec import UNSET
 
 from mcpl_heartbeat.jsonrpc.messages import Refusal
-from mcpl_heartbeat.mcp.reading import Members, kind_of, read_members, repaired
+from mcpl_heartbeat.mcp.reading import Members, member_texts, read_members, repaired
 from mcpl_heartbeat.mcp.slips import Slip, find_slip
 from mcpl_heartbeat.mcp.tools import Problem, Rules, Tool, schema, shown
+from mcpl_heartbeat.mcp.values import holds_nul, read_json, read_value
 
 MAX_UNKNOWN_NAMES = 100
 """With more unknown names than this, none is weighed: the call is no slip but a mistake."""
@@ -29,6 +29,9 @@ MAX_NAMES = 1_000
 
 MAX_LISTED = 20
 """How many ignored names a reply lists."""
+
+MAX_TAKERS = 3
+"""How many tools that take a name a refusal lists."""
 
 
 class Accepted(msgspec.Struct, frozen=True):
@@ -55,16 +58,17 @@ def check(
     raw: msgspec.Raw | None,
     tools: Sequence[Tool],
     at_present: Rules | None = None,
+    where: str = "params.arguments",
 ) -> Outcome:
     """Weigh the arguments of a call of ``tool``; never raises, whatever was sent.
 
-    Absent, null and ``{}`` are the same. ``Refusal`` (-32602) for what is no object. ``tools`` are
-    all tools of the server, whose names slips may be meant for. ``at_present`` are rules that hold
-    only now, such as that a moment must lie ahead.
+    Absent, null and ``{}`` are the same. ``Refusal`` (-32602) for what is no object, and then
+    ``where`` names it. ``tools`` are all tools of the server, whose names slips may be meant for.
+    ``at_present`` are rules that hold only now, such as that a moment must lie ahead.
     """
     if raw is None or raw == _EMPTY:
         return _without_arguments(tool)
-    members = read_members(raw, "params.arguments")
+    members = read_members(raw, where)
     if isinstance(members, Refusal):
         return members
     if not members:
@@ -72,7 +76,7 @@ def check(
     if len(members) > MAX_NAMES:
         text = f"{len(members)} names were sent; {tool.name} {_takes(tool)}"
         return Refused((Problem("arguments", text),))
-    return _weigh(tool, members, tools, at_present)
+    return _weigh(tool, members, tools, at_present, raw)
 
 
 _EMPTY = msgspec.Raw(b"{}")
@@ -84,7 +88,11 @@ def _without_arguments(tool: Tool) -> Accepted | Refused:
 
 
 def _weigh(
-    tool: Tool, members: Members, tools: Sequence[Tool], at_present: Rules | None
+    tool: Tool,
+    members: Members,
+    tools: Sequence[Tool],
+    at_present: Rules | None,
+    raw: msgspec.Raw,
 ) -> Accepted | Refused:
     properties = _properties(tool)
     sent: dict[str, list[Any]] = {}
@@ -101,13 +109,14 @@ def _weigh(
             del sent[name]
         unknown = []
     slips = _slips(tool, unknown, sent, tools) if unknown else {}
+    texts = {} if _takes_json(tool).isdisjoint(sent) else _texts(raw)
     for name, values in sent.items():
         if len(values) > 1:
             bad.add(name)
             text = f"sent {len(values)} times; send it once"
             problems.append(Problem(shown(name), text))
         elif name in properties:
-            value = _read(name, values[0], properties[name])
+            value = _read(tool, name, values[0], texts)
             if isinstance(value, Problem):
                 bad.add(name)
                 problems.append(value)
@@ -117,7 +126,7 @@ def _weigh(
             bad.update(slip.meant)
             problems.append(Problem(shown(name), _slip_text(tool, name, slip)))
     ignored = tuple(name for name in unknown if slips[name] is None and len(sent[name]) == 1)
-    if ignored and len(ignored) == len(sent) and properties:
+    if ignored and (_is_strict(tool) or (len(ignored) == len(sent) and properties)):
         problems += [Problem(shown(name), f"{tool.name} does not take this") for name in ignored]
         ignored = ()
     return _conclude(tool, good, frozenset(bad), problems, ignored, at_present)
@@ -127,8 +136,32 @@ def _slips(
     tool: Tool, unknown: Sequence[str], sent: Collection[str], tools: Sequence[Tool]
 ) -> dict[str, Slip | None]:
     own = tuple(_properties(tool))
-    others = [(other.name, tuple(_properties(other))) for other in tools if other is not tool]
+    # Where unknown names may be ignored, no tool that is strict about them can make one a slip.
+    strict = _is_strict(tool)
+    others = [
+        (other.name, tuple(_properties(other)))
+        for other in tools
+        if other is not tool and (strict or not _is_strict(other))
+    ]
     return {name: find_slip(name, sent, own, others) for name in unknown}
+
+
+def _texts(raw: msgspec.Raw) -> Mapping[str, str]:
+    try:
+        return member_texts(raw)
+    except RecursionError:
+        return {}
+
+
+def _read(tool: Tool, name: str, value: Any, texts: Mapping[str, str]) -> Any | Problem:
+    if name in _takes_json(tool):
+        if name not in texts:
+            return Problem(name, "was sent beside values nested too deep")
+        return read_json(name, value, texts[name])
+    read = read_value(name, value, _properties(tool)[name])
+    if _is_strict(tool) and holds_nul(read):
+        return Problem(name, "must not hold the character U+0000")
+    return read
 
 
 def _conclude(  # noqa: PLR0913, PLR0917 - what a call came to, in the order it is found
@@ -142,110 +175,17 @@ def _conclude(  # noqa: PLR0913, PLR0917 - what a call came to, in the order it 
     """Add what is missing and what the tool's own rules say, and build the Struct."""
     attributes = _attributes(tool)
     values = {attributes[name]: value for name, value in good.items()}
+    forgiven = tool.forgives(good) if tool.forgives is not None else frozenset()
     for name in _required(tool):
         if name not in good:
             values[attributes[name]] = UNSET
-            if name not in bad:
+            if name not in bad and name not in forgiven:
                 problems = [*problems, Problem(name, "is required and was not sent")]
     arguments = tool.arguments(**values)
     for rules in (tool.rules, at_present):
         if rules is not None:
             problems = [*problems, *rules(arguments, bad)]
     return Refused(tuple(problems), ignored) if problems else Accepted(arguments, ignored)
-
-
-# --- one value ---------------------------------------------------------------------------------
-
-
-def _read(name: str, value: Any, rule: Mapping[str, Any]) -> Any | Problem:
-    """Give the value as its field holds it, or the ``Problem`` with it."""
-    kind = rule["type"]
-    if kind == "boolean":
-        return value if isinstance(value, bool) else _wrong_type(name, value, rule)
-    if kind == "string":
-        return _read_string(name, value, rule)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return _wrong_type(name, value, rule)
-    low, high = rule.get("minimum", -_LARGEST), rule.get("maximum", _LARGEST)
-    if not low <= value <= high:
-        return Problem(name, f"must be {_range(low, high)}, not {_number(value)}")
-    if kind == "number":
-        return float(value)
-    if value != int(value):
-        return Problem(name, f"must be a whole number, not {_number(value)}")
-    return int(value)
-
-
-_LARGEST = 1.7976931348623157e308  # what a float can hold; beyond it "1e999" is infinity
-
-
-def _read_string(name: str, value: Any, rule: Mapping[str, Any]) -> str | Problem:
-    if not isinstance(value, str):
-        return _wrong_type(name, value, rule)
-    text = repaired(value)
-    choices = rule.get("enum")
-    if choices is not None and text not in choices:
-        return Problem(name, f"must be {_wanted(rule)}, not {_quoted(text)}")
-    most = rule.get("maxLength")
-    if most is not None and len(text) > most:
-        return Problem(name, f"must have at most {most} characters, not {len(text)}")
-    return text
-
-
-def _wrong_type(name: str, value: Any, rule: Mapping[str, Any]) -> Problem:
-    text = f"must be {_wanted(rule)}, not {_got(value)}"
-    if value is None:
-        text += f"; leave {name} out when there is nothing to set"
-    elif isinstance(value, str) and _fits_unquoted(value.strip(), rule["type"]):
-        text += f" (send {value.strip()} without quotes)"
-    elif rule["type"] == "string" and "enum" not in rule and isinstance(value, int | float):
-        text += " (put it in quotes)"
-    return Problem(name, text)
-
-
-def _wanted(rule: Mapping[str, Any]) -> str:
-    if choices := rule.get("enum"):
-        return " or ".join(f'"{choice}"' for choice in choices)
-    names = {"boolean": "true or false", "integer": "a whole number"}
-    return names.get(rule["type"], f"a {rule['type']}")
-
-
-def _got(value: Any) -> str:
-    if isinstance(value, str):
-        return f"the string {_quoted(value)}"
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return f"the number {_number(value)}"
-    return kind_of(value)
-
-
-def _fits_unquoted(text: str, kind: str) -> bool:
-    if kind == "boolean":
-        return text in {"true", "false"}
-    if kind == "string" or len(text) > 20 or text in {"true", "false"}:
-        return False
-    try:
-        return isinstance(msgspec.json.decode(text), int | float)
-    except ValueError:
-        return False
-
-
-def _range(low: float, high: float) -> str:
-    if high == _LARGEST:
-        return "a number that a 64-bit float can hold" if low == -high else f"{low} or more"
-    return f"from {_number(low)} to {_number(high)}"
-
-
-def _number(value: float) -> str:
-    if abs(value) > _LARGEST:
-        return "a number too large to hold"
-    if isinstance(value, int) and abs(value) >= 10**20:
-        return f"a number of {value.bit_length() * 3 // 10 + 1} digits or so"
-    return repr(value)
-
-
-def _quoted(text: str) -> str:
-    cut = text if len(text) <= 40 else text[:40] + "…"
-    return msgspec.json.encode(repaired(cut)).decode()
 
 
 # --- words -------------------------------------------------------------------------------------
@@ -281,7 +221,9 @@ def _takes(tool: Tool) -> str:
 def _slip_text(tool: Tool, name: str, slip: Slip) -> str:
     if not slip.tools:
         return f"{tool.name} does not take this; did you mean {' or '.join(slip.meant)}?"
-    takers = " and ".join(slip.tools)
+    takers = " and ".join(slip.tools[:MAX_TAKERS])
+    if len(slip.tools) > MAX_TAKERS:
+        takers += f" and {len(slip.tools) - MAX_TAKERS} more"
     what = "this" if name == slip.meant[0] else slip.meant[0]
     return f"{tool.name} does not take this; {takers} can take {what}"
 
@@ -297,6 +239,16 @@ def _properties(tool: Tool) -> Mapping[str, Any]:
 def _required(tool: Tool) -> Sequence[str]:
     required: Sequence[str] = schema(tool.arguments).get("required", ())
     return required
+
+
+@functools.cache
+def _takes_json(tool: Tool) -> frozenset[str]:
+    return frozenset(name for name, rule in _properties(tool).items() if "type" not in rule)
+
+
+@functools.cache
+def _is_strict(tool: Tool) -> bool:
+    return schema(tool.arguments).get("additionalProperties") is False
 
 
 @functools.cache

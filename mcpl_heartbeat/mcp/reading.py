@@ -5,6 +5,7 @@ whole at 1e999 or at half a surrogate pair, where one argument is at fault.
 """
 
 import json
+import re
 from typing import Any, NoReturn
 
 import msgspec
@@ -35,6 +36,25 @@ def read_members(raw: msgspec.Raw | bytes, where: str) -> Members | Refusal:
     if isinstance(value, Members):
         return value
     return Refusal(INVALID_PARAMS, f"{where}: must be an object, not {kind_of(value)}")
+
+
+def member_texts(raw: msgspec.Raw | bytes) -> dict[str, str]:
+    """Give each member of an object as the JSON text that was sent; of two equal names the last.
+
+    Only for what ``read_members`` could read; even then RecursionError is possible.
+    """
+    text = bytes(raw).decode()
+    texts: dict[str, str] = {}
+    at = _skip(text, _skip(text, 0) + 1)
+    while text[at] != "}":
+        name, end = _huge.raw_decode(text, at)
+        start = _skip(text, _skip(text, end) + 1)
+        _, end = _huge.raw_decode(text, start)
+        texts[name] = text[start:end]
+        at = _skip(text, end)
+        if text[at] == ",":
+            at = _skip(text, at + 1)
+    return texts
 
 
 def read_object(raw: msgspec.Raw | bytes, where: str) -> dict[str, Any] | Refusal:
@@ -78,6 +98,15 @@ def kind_of(value: object) -> str:
     return "an object" if isinstance(value, Members | dict) else "a list"
 
 
+_space = re.compile(r"[ \t\n\r]*")
+
+
+def _skip(text: str, at: int) -> int:
+    """Where the space that may begin at ``at`` ends."""
+    found = _space.match(text, at)
+    return found.end() if found else at
+
+
 def _loads(text: str) -> Any:
     try:
         return _decode(text)
@@ -93,6 +122,5 @@ def _refuse(constant: str) -> NoReturn:
 
 
 _decode = json.JSONDecoder(object_pairs_hook=Members, parse_constant=_refuse).decode
-_decode_huge = json.JSONDecoder(
-    object_pairs_hook=Members, parse_constant=_refuse, parse_int=float
-).decode
+_huge = json.JSONDecoder(object_pairs_hook=Members, parse_constant=_refuse, parse_int=float)
+_decode_huge = _huge.decode

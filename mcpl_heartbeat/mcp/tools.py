@@ -5,7 +5,7 @@ them: ``arguments.py`` enforces those same schemas, so that what is stated is wh
 """
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -27,6 +27,10 @@ Rules = Callable[[Any, frozenset[str]], Iterable[Problem]]
 """The checks between arguments: called with the argument Struct and the wire names that were sent
 but refused on their own (their fields hold the default, a missing required field holds UNSET)."""
 
+Forgives = Callable[[Mapping[str, Any]], frozenset[str]]
+"""Which required arguments a call need not send after all: called with those that were sent and are
+right, by wire name. The field of one that is forgiven holds UNSET."""
+
 
 class Tool(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """One tool's declaration, compared by identity: what is derived from it is cached."""
@@ -35,7 +39,9 @@ class Tool(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     title: str
     description: str
     arguments: type[msgspec.Struct]
-    """A keyword-only Struct of strings, numbers and booleans; an optional one has UNSET."""
+    """A keyword-only Struct of strings, numbers, booleans, lists of strings, and ``Raw`` for any
+    JSON; an optional one has UNSET or a default. With ``forbid_unknown_fields`` a call that sends
+    another name is refused."""
     result: type[msgspec.Struct]
     """The shape of ``structuredContent``, error results included."""
     read_only: bool
@@ -45,6 +51,7 @@ class Tool(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     classes: tuple[str, ...] = ()
     """What the tool acts on, for ``_meta`` ``mcpl/class`` (MCPL RFC-008)."""
     rules: Rules | None = None
+    forgives: Forgives | None = None
 
 
 class ToolResult(msgspec.Struct, frozen=True):
