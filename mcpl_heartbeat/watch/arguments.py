@@ -43,11 +43,12 @@ class Authed(Arguments, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class HeartbeatArguments(Authed, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A beat, or with ``disarm`` the end of them.
 
-    ``expect_within_seconds`` is required as the seed's schema says, but forgiven with ``disarm``.
+    ``expect_within_seconds`` is required as the seed's schema says, but forgiven with ``disarm``;
+    it is UNSET then.
     """
 
     scope: Scope
-    expect_within_seconds: Annotated[int, Meta(ge=MIN_WINDOW, le=MAX_WINDOW)]
+    expect_within_seconds: Annotated[int, Meta(ge=MIN_WINDOW, le=MAX_WINDOW)] | UnsetType
     on_expiry: Annotated[list[Action], Meta(min_length=1, max_length=3)] | UnsetType = UNSET
     notify_address: Annotated[str, Meta(pattern=ADDRESS)] | UnsetType = UNSET
     agent_id: Annotated[str, Meta(min_length=1, max_length=64)] | UnsetType = UNSET
