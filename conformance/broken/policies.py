@@ -12,10 +12,9 @@ import msgspec
 from conformance.mutants import Patch, mutant
 from mcpl_heartbeat import session
 from mcpl_heartbeat.mcp import lifecycle
-from mcpl_heartbeat.policy import grant
+from mcpl_heartbeat.policy import grant, pushing
 from mcpl_heartbeat.policy.grant import Policy, Receipt, State, Unavailable
 from mcpl_heartbeat.policy.manifest import HEARTBEAT, manifest
-from mcpl_heartbeat.wake import delivery
 
 
 def _open_in(*states: State) -> Callable[[Policy, str], Any]:
@@ -223,7 +222,7 @@ def manifest_for_everybody(patch: Patch) -> None:
     ),
 )
 def blocking_answers_unsaid(patch: Patch) -> None:
-    patch(delivery, "BLOCKING_CODES", {})
+    patch(pushing, "BLOCKING_CODES", {})
 
 
 @mutant(
