@@ -79,7 +79,6 @@ _to_nudge = sa.and_(_armed, switches.c.nudge_ms.is_not(None), switches.c.nudged 
 sa.Index(
     "switches_nudge",
     switches.c.namespace,
-    switches.c.deadline_watched,
     sqlite_where=_to_nudge,
     postgresql_where=_to_nudge,
 )
