@@ -47,11 +47,26 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     problems: tuple[str, ...] | UnsetType = UNSET
     """``<argument>: <rule>``, all of them at once."""
     server_time: str | UnsetType = UNSET
+    # Of leases, where the state is unknown (A.1, "Three-valued answers"): null, so do not proceed.
+    acquired: None | UnsetType = UNSET
+    renewed: None | UnsetType = UNSET
+    released: None | UnsetType = UNSET
+
+
+_UNKNOWN = {"lease": "acquired", "lease_renew": "renewed", "lease_release": "released"}
 
 
 def failure(code: str, message: str, next: str, **more: object) -> Failure:
     """Make a ``Failure`` whose status follows from its code."""
     return Failure(code=code, message=message, status=STATUS[code], next=next, **more)  # type: ignore[arg-type]
+
+
+def unavailable(tool: str, why: str) -> Failure:
+    """Give a call of ``tool`` of which nobody knows what became; ``why`` is one clause."""
+    unknown = {_UNKNOWN[tool]: None} if tool in _UNKNOWN else {}
+    return failure(
+        "unavailable", f"The store cannot be used now: {why}.", NEXT["unavailable"], **unknown
+    )
 
 
 def refused(tool: Tool, why: Refused) -> Failure:

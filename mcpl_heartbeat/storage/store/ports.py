@@ -124,3 +124,6 @@ class StorePort(Protocol):
 
     def stats(self) -> Stats:
         """Count."""
+
+    def housekeeping(self) -> None:
+        """Drop what nobody needs any more; by the writer's thread, once an hour."""
