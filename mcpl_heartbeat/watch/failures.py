@@ -48,9 +48,9 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``<argument>: <rule>``, all of them at once."""
     server_time: str | UnsetType = UNSET
     # Of leases, where the state is unknown (A.1, "Three-valued answers"): null, so do not proceed.
-    acquired: None | UnsetType = UNSET
-    renewed: None | UnsetType = UNSET
-    released: None | UnsetType = UNSET
+    acquired: UnsetType | None = UNSET
+    renewed: UnsetType | None = UNSET
+    released: UnsetType | None = UNSET
 
 
 _UNKNOWN = {"lease": "acquired", "lease_renew": "renewed", "lease_release": "released"}
