@@ -79,7 +79,38 @@ class Log(msgspec.Struct, frozen=True):
     text: str
 
 
-Action = Reply | Push | Save | WakeAt | Log
+class Ask(msgspec.Struct, frozen=True):
+    """Carry out a call of ``tool`` on the shared store, then call ``told`` with its outcome.
+
+    Asks leave in the order in which they came and end in any. ``secret`` is the key that the caller
+    sent; ``None``: the server's own.
+    """
+
+    id: int
+    tool: str
+    arguments: Any
+    secret: str | None = None
+
+
+class Listen(msgspec.Struct, frozen=True):
+    """From now on look for what is to be pushed and hand it to ``news``; each replaces the last.
+
+    ``alerts``: how many alerts to take at most each time, 0 for none, or ``None`` to look for
+    nothing at all. ``here``: whether pushes reach the agent, which is what the store is told.
+    """
+
+    alerts: int | None
+    here: bool
+
+
+class Settle(msgspec.Struct, frozen=True):
+    """These alerts (their ``seq``) were taken by the host, or are let go for another to push."""
+
+    seqs: tuple[int, ...]
+    taken: bool
+
+
+Action = Reply | Push | Save | WakeAt | Log | Ask | Listen | Settle
 
 
 class Trouble(msgspec.Struct, frozen=True):

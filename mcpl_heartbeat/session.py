@@ -3,9 +3,11 @@
 ``Session`` is handed bytes, moments and outcomes and returns the actions that follow, in order::
 
     receive(data, now)   tick(now)   opened(opening, now)   saved(document, outcome, now)
+    told(id, outcome, now)   news(news, asked, now)
 
 It never waits and never raises over what a peer sent. A reply that speaks of a save comes out of a
-later call, when the save has ended; everything else is answered in the pass that read it (law 3).
+later call, when the save has ended, and one that asks the shared store when that has answered;
+everything else is answered in the pass that read it (law 3).
 """
 
 from collections.abc import Callable
@@ -25,6 +27,7 @@ from mcpl_heartbeat.actions import (
     SaveOutcome,
     WakeAt,
 )
+from mcpl_heartbeat.calling import ToolCalls
 from mcpl_heartbeat.jsonrpc.framing import LineBuffer, TooLong
 from mcpl_heartbeat.jsonrpc.messages import (
     INTERNAL_ERROR,
@@ -42,16 +45,14 @@ from mcpl_heartbeat.jsonrpc.messages import (
     parse,
 )
 from mcpl_heartbeat.jsonrpc.outgoing import Outgoing
-from mcpl_heartbeat.jsonrpc.replies import ReplySlot, batch_slots, single_slot
-from mcpl_heartbeat.mcp import arguments, lifecycle, tools
+from mcpl_heartbeat.jsonrpc.replies import ReplySlot, batch_slots
+from mcpl_heartbeat.mcp import lifecycle, tools
 from mcpl_heartbeat.policy.grant import Policy
 from mcpl_heartbeat.policy.manifest import HEARTBEAT, manifest, wants_array
 from mcpl_heartbeat.times import Zone
-from mcpl_heartbeat.waiting import Later, WaitingCalls
 from mcpl_heartbeat.wake.calls import WakeCalls
-from mcpl_heartbeat.wake.pushes import Sent
-from mcpl_heartbeat.wake.tools import TOOLS
 from mcpl_heartbeat.wake.wing import WakeWing
+from mcpl_heartbeat.wings import Annex, Connection, Sent
 
 POLICY_WITHIN_MS = 5_000
 """How long (ms) after ``initialize`` the log waits for the host's policy before it warns (seed)."""
@@ -62,29 +63,31 @@ INSTRUCTIONS = (
 )
 QUESTIONS = frozenset({"ping", "tools/list", "tools/call", "mcpl/manifest"})
 """Methods that change nothing by themselves; of the tools, only some do not either."""
-QUESTIONS_KNOWN = 64
-LONGEST_QUESTION = 256
 NO_OBJECT = Raw(b"0")
 BEFORE_INITIALIZE = frozenset({"initialize", "ping"})
-
-
-def _never(result: tools.ToolResult) -> None:
-    raise AssertionError("a tool that only reads answers at once")
 
 
 class Session:
     """See the module.
 
     ``token`` is a random string unique to this process, for the ids of its own requests;
-    ``random_id()`` gives a fresh short one each time.
+    ``random_id()`` gives a fresh short one each time. ``annexes`` are the further wings.
     """
 
-    def __init__(self, *, zone: Zone, token: str, random_id: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        *,
+        zone: Zone,
+        token: str,
+        random_id: Callable[[], str],
+        annexes: tuple[Annex, ...] = (),
+    ) -> None:
         self._out: list[Action] = []
-        self._stirred = True
         self._buffer = LineBuffer()
-        self._policy = Policy((HEARTBEAT,))
-        self._outgoing: Outgoing[Sent] = Outgoing(token)
+        self._feature_sets = (HEARTBEAT, *(annex.feature_set for annex in annexes))
+        self._instructions = " ".join((INSTRUCTIONS, *(annex.instructions for annex in annexes)))
+        self._policy = Policy(self._feature_sets)
+        self._outgoing: Outgoing[Any] = Outgoing(token)
         self._wing = WakeWing(
             zone=zone,
             random_id=random_id,
@@ -92,22 +95,22 @@ class Session:
             outgoing=self._outgoing,
             emit=self._emit,
         )
+        connection = Connection(zone, self._policy, self._outgoing, self._emit)
+        self._others = tuple(annex.make(connection) for annex in annexes)
         self._calls = WakeCalls(self._wing)
+        self._tool_calls = ToolCalls(
+            self._wing, self._calls, tuple(zip(annexes, self._others, strict=True)), self._emit
+        )
         self._version: str | None = None
         self._client_name = ""
         self._speaks_mcpl = False
         self._policy_by: int | None = None
-        # Hosts ask the same in the same words; those words are read and weighed once.
-        self._questions: dict[bytes, tuple[tools.Tool, arguments.Accepted]] = {}
-        self._told: dict[bytes, object] = {}
-        self._early: list[Callable[[Moment], None]] = []
-        self._waiting = WaitingCalls(self._emit)
         self._alarm = WakeAt(None, None)
         self._methods: dict[str, Callable[[Request, ReplySlot | None, Moment], object]] = {
             "initialize": self._initialize,
             "ping": self._ping,
-            "tools/list": self._tools_list,
-            "tools/call": self._tools_call,
+            "tools/list": self._tool_calls.listed,
+            "tools/call": self._tool_calls.call,
             "featureSets/update": self._policy_request,
             "mcpl/manifest": self._manifest,
         }
@@ -120,11 +123,10 @@ class Session:
 
     def receive(self, data: bytes, now: Moment) -> list[Action]:
         """Take bytes as they came from the host, cut anywhere."""
-        self._stirred = self._wing.begin(now) or _is_reached(self._alarm, now)
-        self._told = {}
+        self._tool_calls.begin(self._wing.begin(now) or _is_reached(self._alarm, now))
         for line in self._buffer.feed(data):
             self._line(line, now)
-        if self._stirred:
+        if self._tool_calls.stirred:
             return self._pass(now)
         # Only questions, and no moment has come: nothing can be due.
         out, self._out = self._out, []
@@ -136,6 +138,8 @@ class Session:
         for line in self._buffer.end():
             self._line(line, now)
         self._wing.save_again()
+        for wing in self._others:
+            wing.leave()
         return self._pass(now)
 
     def tick(self, now: Moment) -> list[Action]:
@@ -147,18 +151,27 @@ class Session:
         """The files were read; calls that came before are carried out now, in their order."""
         self._wing.begin(now)
         self._wing.opened(opening, now)
-        early, self._early = self._early, []
-        for call in early:
-            try:
-                call(now)
-            except Exception as fault:  # it costs its own reply, not those of the others
-                self._emit(Log(Level.WARNING, f"internal error in a tool call: {fault!r}"))
+        self._tool_calls.opened(now)
         return self._pass(now)
 
     def saved(self, document: Document, outcome: SaveOutcome, now: Moment) -> list[Action]:
         """The save that ``Save`` asked for has ended."""
         self._wing.begin(now)
         self._wing.saved(document, outcome, now)
+        return self._pass(now)
+
+    def told(self, id: int, outcome: Any, now: Moment) -> list[Action]:
+        """The store has answered the ``Ask`` with this id."""
+        self._wing.begin(now)
+        for wing in self._others:
+            wing.told(id, outcome, now)
+        return self._pass(now)
+
+    def news(self, news: Any, asked: Moment, now: Moment) -> list[Action]:
+        """The store has something to push; ``asked`` is a moment just before it was looked at."""
+        self._wing.begin(now)
+        for wing in self._others:
+            wing.news(news, asked, now)
         return self._pass(now)
 
     @property
@@ -186,6 +199,11 @@ class Session:
         wall, monotonic = self._wing.next_alarm()
         if self._policy_by is not None:
             monotonic = self._policy_by if monotonic is None else min(monotonic, self._policy_by)
+        for wing in self._others:
+            wing.pump(now)
+            moment = wing.next_alarm()
+            if moment is not None:
+                monotonic = moment if monotonic is None else min(monotonic, moment)
         alarm = WakeAt(wall, monotonic)
         # One that is reached already is used up, even where the next is for the same moment.
         if alarm != self._alarm or _is_reached(alarm, now):
@@ -200,7 +218,7 @@ class Session:
         if type(message) is Request:
             self._request(message, None, now)
             return
-        self._stirred = True
+        self._tool_calls.stirred = True
         if type(message) is Batch:
             self._batch(message, now)
         else:
@@ -227,19 +245,21 @@ class Session:
             if message.method == "featureSets/update" and self._version is not None:
                 # Params of a shape that no policy has: malformed, so no grant may be held.
                 self._policy.request(NO_OBJECT)
-                self._wing.policy_came(as_request=False)
+                self._policy_came(as_request=False)
             self._fill(slot, encode_error(message.id, message.refusal))
         elif isinstance(message, Notification):
             self._notification(message)
         elif isinstance(message, Answer):
             sent = self._outgoing.settle(message)
-            if sent is not None:
+            if type(sent) is Sent:
+                sent.wing.answered(sent.subject, message, now)
+            elif sent is not None:
                 self._wing.answered(sent, message, now)
 
     def _request(self, request: Request, slot: ReplySlot | None, now: Moment) -> None:
         method = self._methods.get(request.method)
         if request.method not in QUESTIONS:
-            self._stirred = True
+            self._tool_calls.stirred = True
         if method is None:
             answer: object = Refusal(
                 METHOD_NOT_FOUND, f"There is no method {tools.shown(request.method)}."
@@ -281,7 +301,9 @@ class Session:
         if host is True:
             host = {}
         self._version = asked.protocol_version
-        self._calls.structured = lifecycle.supports_structured_content(self._version)
+        self._tool_calls.speak(
+            self._version, structured=lifecycle.supports_structured_content(self._version)
+        )
         self._client_name = asked.client_name
         self._speaks_mcpl = isinstance(host, dict)
         self._policy.initialized(host)
@@ -292,11 +314,11 @@ class Session:
             self._version,
             SERVER,
             {"mcpl": self._declared()} if self._speaks_mcpl else None,
-            INSTRUCTIONS,
+            self._instructions,
         )
 
     def _declared(self) -> dict[str, Any]:
-        return manifest((HEARTBEAT,), as_array=wants_array(self._client_name))
+        return manifest(self._feature_sets, as_array=wants_array(self._client_name))
 
     def _ping(self, request: Request, slot: ReplySlot | None, now: Moment) -> object:
         return {}
@@ -308,89 +330,27 @@ class Session:
             )
         return self._declared()
 
-    def _tools_list(self, request: Request, slot: ReplySlot | None, now: Moment) -> object:
-        assert self._version is not None
-        return tools.encoded_tools_list(TOOLS, self._version)
-
     def _policy_request(self, request: Request, slot: ReplySlot | None, now: Moment) -> object:
         answer = self._policy.request(request.params)
         if isinstance(answer, Refusal):
             self._emit(Log(Level.WARNING, answer.message))
-        self._wing.policy_came(as_request=not isinstance(answer, Refusal))
+        self._policy_came(as_request=not isinstance(answer, Refusal))
         return answer
 
-    def _tools_call(self, request: Request, slot: ReplySlot | None, now: Moment) -> object:
-        assert self._version is not None
-        asked = bytes(request.params or b"")
-        known = self._questions.get(asked)
-        if known is not None and self._wing.ready:
-            # A pass is one instant: until something changes in it, the answer is the same.
-            told = None if self._stirred else self._told.get(asked)
-            if told is None:
-                told = self._told[asked] = self._look(*known, now)
-            return told
-        call = tools.read_call(request.params, TOOLS)
-        if isinstance(call, Refusal):
-            return call
-        tool = call.tool
-        if tool.read_only and self._wing.ready:
-            checked = arguments.check(tool, call.arguments, TOOLS)
-            if type(checked) is arguments.Accepted:
-                if len(self._questions) < QUESTIONS_KNOWN and len(asked) < LONGEST_QUESTION:
-                    self._questions[asked] = (tool, checked)
-                return self._look(tool, checked, now)
-        else:
-            self._stirred = True
-            rules = self._calls.rules_at(tool, now)
-            checked = arguments.check(tool, call.arguments, TOOLS, rules)
-        if isinstance(checked, Refusal):
-            return checked
-        return self._carry_out(tool, checked, request.id, slot, now)
-
-    def _look(self, tool: tools.Tool, checked: arguments.Accepted, now: Moment) -> object:
-        """A call of a tool that only reads, which is answered at once."""
-        assert self._version is not None
-        result = self._calls.call(tool, checked, now, _never)
-        return None if result is None else tools.call_result(result, self._version)
-
-    def _carry_out(
-        self,
-        tool: tools.Tool,
-        checked: arguments.Accepted | arguments.Refused,
-        id: Raw,
-        slot: ReplySlot | None,
-        now: Moment,
-    ) -> object:
-        """A call that may have to wait: for its save, or for the files to be read at start."""
-        assert self._version is not None
-        later = Later(self._waiting, id, slot or single_slot(), self._version)
-
-        def carry_out(at: Moment) -> tools.ToolResult | None:
-            if isinstance(checked, arguments.Accepted):
-                return self._calls.call(tool, checked, at, later.answer)
-            problems = [f"{problem.argument}: {problem.text}" for problem in checked.problems]
-            text = arguments.refusal_text(tool, checked)
-            return self._calls.refused(tool, text, problems, at)
-
-        result = None
-        if self._wing.ready:
-            result = carry_out(now)
-        else:
-            self._early.append(lambda at: later.settle(carry_out(at)))
-        if result is None:
-            later.wait()
-            return None
-        return tools.call_result(result, self._version)
+    def _policy_came(self, *, as_request: bool) -> None:
+        self._wing.policy_came(as_request=as_request)
+        for wing in self._others:
+            wing.policy_came(as_request=as_request)
 
     # Notifications --------------------------------------------------------------------------------
 
     def _notification(self, message: Notification) -> None:
         if message.method == "notifications/cancelled":
-            self._waiting.cancel(message.params)
+            self._tool_calls.waiting.cancel(message.params)
         elif message.method == "featureSets/update" and self._speaks_mcpl:
             for line in self._policy.notification(message.params):
                 self._emit(Log(Level.WARNING, line))
-            self._wing.policy_came(as_request=False)
+            self._policy_came(as_request=False)
 
 
 def _is_reached(alarm: WakeAt, now: Moment) -> bool:
