@@ -1,0 +1,196 @@
+"""The words of alerts and nudges, and how what others wrote is put between ours.
+
+Whatever an agent wrote (labels, scopes, objectives) stands in quotation marks on one line, so that
+it can neither pass for a sentence of this server nor begin a line of its own. A resolved alert is
+never worded as a death that is still to be dealt with.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from mcpl_heartbeat.watch.identity import address
+from mcpl_heartbeat.watch.rows import Alert, Envelope, Freed, ResumePoint
+
+SHOWN_SCOPES = 5
+"""How many scopes are named where there are more."""
+SHOWN_LEASES = 5
+_SHORT, _LONG = 120, 400
+"""How much of a text (characters) is shown where all of it stands elsewhere."""
+
+# What some readers take for the end of a line, and JSON does not.
+_BREAKS = str.maketrans(
+    {"\x7f": "\\u007f", "\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+)
+
+
+def quoted(text: str, limit: int | None = None) -> str:
+    """``text`` as a JSON string on one line; longer than ``limit`` characters, its beginning."""
+    cut = text if limit is None or len(text) <= limit else f"{text[: limit - 1]}…"
+    return msgspec.json.encode(cut).decode().translate(_BREAKS)
+
+
+def json_line(value: Any, limit: int) -> str:
+    """Any JSON value on one line; longer than ``limit`` characters, its beginning."""
+    line = msgspec.json.format(msgspec.json.encode(value), indent=-1).decode().translate(_BREAKS)
+    if len(line) <= limit:
+        return line
+    return f"{line[:limit]}… ({len(line)} characters, all in structuredContent)"
+
+
+def counted(count: int, what: str, plural: str | None = None) -> str:
+    """``1 lease``, ``2 leases``."""
+    return f"{count} {what if count == 1 else plural or f'{what}s'}"
+
+
+def span(seconds: float) -> str:
+    """A length of time, such as ``300 s`` or ``1.5 s``."""
+    return f"{seconds:.1f}".removesuffix(".0") + " s"
+
+
+def listed(texts: Sequence[str], most: int) -> str:
+    """Texts in quotation marks, the first ``most`` of them."""
+    shown = ", ".join(quoted(text, _SHORT) for text in texts[:most])
+    return shown if len(texts) <= most else f"{shown} and {len(texts) - most} more"
+
+
+def alert_objective(alert: Alert) -> str:
+    """Word an alert in one line that a model can act on: the ``objective`` of its envelope."""
+    return " ".join(_sentences(alert))
+
+
+def alert_push_text(envelopes: Sequence[Envelope], total: int, local_now: str) -> str:
+    """Word the push that wakes an agent with its alerts.
+
+    ``total`` of them wait, of which ``envelopes`` are the oldest; at least one.
+    """
+    if total == 1 and len(envelopes) == 1:
+        return _one_alert(envelopes[0], local_now)
+    alerts = [envelope.alert for envelope in envelopes if envelope.alert is not None]
+    open_ = [alert for alert in alerts if alert.resolution is None]
+    count = total + sum(alert.folded for alert in alerts)
+    lines = [f"[{local_now}] {counted(count, 'alert')} of dead-man switches for you."]
+    if open_:
+        scopes = list(dict.fromkeys(alert.scope for alert in open_))
+        lines.append(
+            f"Silent past the deadline: {listed(scopes, SHOWN_SCOPES)}"
+            + ("." if len(envelopes) == total else f" (of the oldest {len(envelopes)} alerts).")
+        )
+        lines += _freed_in_all(open_)
+    if len(open_) < len(alerts):
+        lines.append(f"Resolved meanwhile, nothing to do: {len(alerts) - len(open_)}.")
+    boxes = list(dict.fromkeys(envelope.box for envelope in envelopes))
+    lines.append(
+        "Each stays in your inbox until it is acknowledged: call inbox_poll with box "
+        f"{listed(boxes, SHOWN_SCOPES)}, act, call inbox_ack, until there is none."
+    )
+    return "\n".join(lines)
+
+
+def nudge_text(
+    scope: str, generation: int, deadline_local: str, seconds_left: float, local_now: str
+) -> str:
+    """Word the push that reminds an agent of its own switch: beat or disarm."""
+    return (
+        f"[{local_now}] Beat or disarm: your dead-man switch of scope {quoted(scope)} (generation "
+        f"{generation}) fires in {span(seconds_left)}, at {deadline_local}. Still at work: call "
+        "heartbeat with that scope. Finished: call it with disarm true. This reminder is no beat."
+    )
+
+
+def freed_list(released: Sequence[Freed]) -> str:
+    """The leases that a fire let go, the first few by name."""
+    shown = [
+        f"{quoted(freed.key, _SHORT)} (held by {quoted(freed.holder, _SHORT)}, generation "
+        f"{freed.generation})"
+        for freed in released[:SHOWN_LEASES]
+    ]
+    more = len(released) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+def resume_line(resume: ResumePoint | dict[str, Any], limit: int | None) -> str:
+    """Where the work can be taken up, in the words of the last checkpoint."""
+    point = msgspec.convert(resume, ResumePoint, from_attributes=True)
+    step = "" if point.step is None else f", step {quoted(point.step, limit)}"
+    return (
+        f"Resume where its last checkpoint ({point.saved_at}) stands, in its own words: next "
+        f"action {quoted(point.next_action, limit)}{step}, objective "
+        f"{quoted(point.objective, limit)}."
+    )
+
+
+def _one_alert(envelope: Envelope, local_now: str) -> str:
+    alert = envelope.alert
+    assert alert is not None
+    first, *rest = _sentences(alert)
+    sender = (
+        "" if envelope.sender is None else f"Sent by the switch of {address(envelope.sender)}. "
+    )
+    lines = [
+        f"[{local_now}] {first}",
+        *rest,
+        f"{sender}It stays in your inbox (box {quoted(envelope.box)}) until inbox_ack "
+        f"{quoted(envelope.task_id)}.",
+    ]
+    return "\n".join(lines)
+
+
+def _sentences(alert: Alert) -> list[str]:
+    said = _resolved(alert) if alert.resolution is not None else _died(alert)
+    if alert.folded:
+        scopes = tuple(dict.fromkeys(reversed(alert.folded_scopes)))
+        said.append(
+            f"It stands for {counted(alert.folded, 'more alert')} for which the box had no place, "
+            f"the last of scopes {listed(scopes, SHOWN_SCOPES)}: look at each."
+        )
+    return said
+
+
+def _resolved(alert: Alert) -> list[str]:
+    how = f"beats again since {alert.resolved_at}: do not take its work over"
+    if alert.resolution == "disarmed":
+        how = f"was disarmed at {alert.resolved_at}, its work being finished"
+    said = [
+        f"resolved: nothing is to be done. {_whose(alert)} was late for {alert.deadline} and {how}."
+    ]
+    if alert.released:
+        said.append(f"Leases that had been freed: {freed_list(alert.released)}.")
+    return said
+
+
+def _died(alert: Alert) -> list[str]:
+    said = [
+        f"DEAD-MAN SWITCH FIRED. {_whose(alert)} did not beat by {alert.deadline} (last beat "
+        f"{alert.last_beat_at}, noticed {alert.noticed_at})."
+    ]
+    if alert.released:
+        said.append(f"Freed {counted(len(alert.released), 'lease')}: {freed_list(alert.released)}.")
+    elif "release_leases" in alert.on_expiry:
+        said.append("No lease of that scope was held, so none was freed.")
+    if alert.unreachable and "release_leases" in alert.on_expiry:
+        said.append(
+            f"Not freed: {counted(alert.unreachable, 'lease')} taken without a scope, which can be "
+            "anybody's of that namespace."
+        )
+    if alert.marked_failed:
+        said.append("The work is marked failed.")
+    if alert.resume is None:
+        said.append("It left no checkpoint that may be told here.")
+    else:
+        said.append(resume_line(alert.resume, _LONG))
+    return said
+
+
+def _whose(alert: Alert) -> str:
+    agent = (
+        "An agent without a label" if alert.agent_id is None else f"Agent {quoted(alert.agent_id)}"
+    )
+    return f"{agent} on scope {quoted(alert.scope)} (generation {alert.generation})"
+
+
+def _freed_in_all(alerts: Sequence[Alert]) -> list[str]:
+    freed = sum(len(alert.released) for alert in alerts)
+    failed = sum(alert.marked_failed for alert in alerts)
+    return [f"Freed by them: {counted(freed, 'lease')}; marked failed: {failed}."]
