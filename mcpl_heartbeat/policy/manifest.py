@@ -38,6 +38,17 @@ HEARTBEAT = FeatureSet(
 )
 """The feature set of the wake wing."""
 
+WATCH = FeatureSet(
+    name="watch",
+    description="Notices from outside when an agent has died, frees its leases and alerts others.",
+    uses=("pushEvents", "tools"),
+    consequence=(
+        "The tools keep answering and switches fire all the same, but no alert and no nudge is "
+        "pushed; alerts wait in the inbox until they are collected with inbox_poll."
+    ),
+)
+"""The feature set of the watch wing."""
+
 
 class ManifestError(ValueError):
     """A manifest that has no revision. ``rule`` is ``identifier_charset`` or ``not_json``."""

@@ -12,13 +12,17 @@ from msgspec import UNSET, Raw, UnsetType
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """What every answer holds. The members of a failure are here, so that one schema fits both."""
+    """What every answer holds. The members of a failure are here, so that one schema fits both.
 
-    server_time: str
+    Every success has ``server_time``; a failure has it where the store's time is known.
+    """
+
+    server_time: str | UnsetType = UNSET
     notes: tuple[str, ...] = ()
     """Sentences for the agent, such as what was ignored."""
     code: str | UnsetType = UNSET
     message: str | UnsetType = UNSET
+    status: int | UnsetType = UNSET
     next: str | UnsetType = UNSET
     problems: tuple[str, ...] | UnsetType = UNSET
 
@@ -191,7 +195,8 @@ class InboxAckResult(Result, frozen=True, kw_only=True):
 
     acked: bool | UnsetType = UNSET
     task_id: str | UnsetType = UNSET
-    status: Literal["done", "failed"] | UnsetType = UNSET
+    status: Literal["done", "failed"] | int | UnsetType = UNSET  # type: ignore[assignment]
+    """Of the envelope; in a failure the number that HTTP gives, as everywhere."""
     reason: Literal["unknown_task", "lost_delivery"] | UnsetType = UNSET
 
 
