@@ -13,7 +13,7 @@ from msgspec import UNSET, Raw
 
 from mcpl_heartbeat.watch.arguments import CheckpointPutArguments
 from mcpl_heartbeat.watch.clock import Reading
-from mcpl_heartbeat.watch.failures import Failure, failure
+from mcpl_heartbeat.watch.failures import Failure, invalid
 from mcpl_heartbeat.watch.results import CheckpointPutResult
 from mcpl_heartbeat.watch.rows import Checkpoint, Entry, ResumePoint
 
@@ -28,12 +28,7 @@ def put(
     scope = _scope(arguments, problems)
     content = _content(arguments, problems)
     if problems:
-        return failure(
-            "invalid_arguments",
-            "checkpoint_put was refused and changed nothing.",
-            "Put it right and send it again; the checkpoint before stands.",
-            problems=tuple(problems),
-        )
+        return invalid("checkpoint_put", problems)
     version = 1 if before is None else before.version + 1
     checkpoint = Checkpoint(
         namespace=namespace, scope=scope, version=version, saved_at=now.real, content=content

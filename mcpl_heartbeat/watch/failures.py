@@ -4,6 +4,8 @@ A refusal that is an ordinary answer (a lease that another holds, an ack for an 
 failure: it is a result with its flag false.
 """
 
+from collections.abc import Iterable
+
 import msgspec
 from msgspec import UNSET, UnsetType
 
@@ -69,12 +71,17 @@ def unavailable(tool: str, why: str) -> Failure:
     )
 
 
-def refused(tool: Tool, why: Refused) -> Failure:
-    """Give a call whose arguments were refused, with every problem."""
-    problems = tuple(f"{problem.argument}: {problem.text}" for problem in why.problems)
+def invalid(tool: str, problems: Iterable[str]) -> Failure:
+    """Give a call of ``tool`` whose arguments are wrong; a problem is ``<argument>: <rule>``."""
+    all_of_them = tuple(problems)
     return failure(
         "invalid_arguments",
-        f"{tool.name} was refused and changed nothing: {'; '.join(problems)}.",
+        f"{tool} was refused and changed nothing: {'; '.join(all_of_them)}.",
         "Mend every problem named and call again.",
-        problems=problems,
+        problems=all_of_them,
     )
+
+
+def refused(tool: Tool, why: Refused) -> Failure:
+    """Give a call whose arguments were refused, with every problem."""
+    return invalid(tool.name, (f"{problem.argument}: {problem.text}" for problem in why.problems))

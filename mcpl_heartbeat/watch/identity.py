@@ -15,7 +15,7 @@ from msgspec import UNSET
 
 from mcpl_heartbeat.watch.arguments import RegisterArguments
 from mcpl_heartbeat.watch.clock import Reading
-from mcpl_heartbeat.watch.failures import Failure, failure
+from mcpl_heartbeat.watch.failures import Failure, invalid
 from mcpl_heartbeat.watch.results import BoxView, RegisterResult, WhoamiResult
 from mcpl_heartbeat.watch.rows import Identity
 
@@ -67,7 +67,7 @@ def register(  # noqa: PLR0913, PLR0917 - the secret and what the store derived 
     """
     label = arguments.label
     if UNSET not in (label, arguments.agent_id) and label != arguments.agent_id:
-        return None, _two_labels()
+        return None, invalid("register", ("label + agent_id: are one thing: send one of them",))
     label = arguments.agent_id if label is UNSET else label
     sent = None if label is UNSET else label
     kept = existing or Identity(
@@ -86,15 +86,6 @@ def register(  # noqa: PLR0913, PLR0917 - the secret and what the store derived 
         notes=notes,
     )
     return (kept if existing is None else None), result
-
-
-def _two_labels() -> Failure:
-    return failure(
-        "invalid_arguments",
-        "register was refused and changed nothing.",
-        "Send label alone.",
-        problems=("label + agent_id: are two names of one thing, and must be equal",),
-    )
 
 
 def whoami(  # noqa: PLR0913, PLR0917 - each is one count, all named

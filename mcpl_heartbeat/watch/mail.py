@@ -29,7 +29,7 @@ from msgspec.structs import replace
 from mcpl_heartbeat.times import UTC, read_instant
 from mcpl_heartbeat.watch.arguments import InboxAckArguments, InboxNackArguments, SendArguments
 from mcpl_heartbeat.watch.clock import Reading
-from mcpl_heartbeat.watch.failures import Failure, failure
+from mcpl_heartbeat.watch.failures import Failure, failure, invalid
 from mcpl_heartbeat.watch.identity import address
 from mcpl_heartbeat.watch.results import (
     EnvelopeView,
@@ -72,12 +72,7 @@ def message(
     """Make an envelope of what ``sender``, the ``<id>`` of an address, sends."""
     due_at = _due_at(arguments.due_at, now)
     if isinstance(due_at, str):
-        return failure(
-            "invalid_arguments",
-            "send was refused and changed nothing.",
-            "Put due_at right, or leave it out to have the mail due at once.",
-            problems=(f"due_at: {due_at}",),
-        )
+        return invalid("send", (f"due_at: {due_at}",))
     agent, box = split_address(arguments.to)
     return Envelope(
         task_id=task_id,
