@@ -186,8 +186,7 @@ class SendArguments(Authed, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     to: Annotated[
         Address,
         Meta(
-            description="The address: agent:<id>, or agent:<id>/<box> with a box of letters, "
-            "digits, dot, dash and underscore, up to 64 (inbox when none is named).",
+            description="The address: agent:<id> or agent:<id>/<box> (inbox when none is named).",
             examples=["agent:7k2pq4m3x5w6y7zb/reviews"],
         ),
     ]
@@ -200,10 +199,7 @@ class SendArguments(Authed, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ]
     scope: Annotated[
         Scope | UnsetType,
-        Meta(
-            description="The unit of work it is about, 1 to 256 characters; resume_packet of that "
-            "scope shows the mail to its reader."
-        ),
+        Meta(description="The unit of work it is about; resume_packet of that scope shows it."),
     ] = UNSET
     due_at: Annotated[
         Moment | UnsetType,
@@ -213,17 +209,8 @@ class SendArguments(Authed, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             examples=["2030-01-31T09:00:00Z"],
         ),
     ] = UNSET
-    context: Annotated[
-        Raw | UnsetType,
-        Meta(
-            description="Any JSON for the reader, at most 65536 bytes and 100 levels deep. It is "
-            "handed over as it was sent."
-        ),
-    ] = UNSET
-    history: Annotated[
-        Raw | UnsetType,
-        Meta(description="Any JSON on what came before, at most 65536 bytes and 100 levels deep."),
-    ] = UNSET
+    context: Annotated[Raw | UnsetType, opaque("What the reader needs for it")] = UNSET
+    history: Annotated[Raw | UnsetType, opaque("What came before")] = UNSET
 
 
 class InboxPollArguments(Authed, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -232,8 +219,7 @@ class InboxPollArguments(Authed, frozen=True, kw_only=True, forbid_unknown_field
     box: Annotated[
         Box,
         Meta(
-            description="Which of your boxes; default inbox. Letters, digits, dot, dash and "
-            "underscore, up to 64.",
+            description="Which of your boxes: up to 64 letters, digits, . - or _; default inbox.",
             examples=["inbox"],
         ),
     ] = "inbox"
@@ -254,15 +240,9 @@ class InboxAckArguments(Authed, frozen=True, kw_only=True, forbid_unknown_fields
     task_id: Annotated[TaskId, TASK_ID]
     status: Annotated[
         Literal["done", "failed"],
-        Meta(
-            description='"done" (the default), or "failed" when it cannot be done and must not '
-            "come again."
-        ),
+        Meta(description='"done" (default), or "failed": it cannot be done, nor must come again.'),
     ] = "done"
-    result: Annotated[
-        Raw | UnsetType,
-        Meta(description="Any JSON to keep with it, at most 65536 bytes and 100 levels deep."),
-    ] = UNSET
+    result: Annotated[Raw | UnsetType, opaque("What came of it, to be kept")] = UNSET
     delivery_token: DeliveryToken = UNSET
 
 
@@ -287,7 +267,7 @@ class InboxNackArguments(Authed, frozen=True, kw_only=True, forbid_unknown_field
 class LeaseArguments(Authed, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Take a lock; with ``fence`` its holder takes it again, which renews it."""
 
-    key: Annotated[LeaseKey, Meta(description="The name of the lock, 1 to 256 characters.")]
+    key: Annotated[LeaseKey, LEASE_KEY]
     holder: Annotated[
         Holder,
         Meta(
@@ -305,9 +285,7 @@ class LeaseArguments(Authed, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = UNSET
     ttl_seconds: Annotated[
         LeaseSeconds,
-        Meta(
-            description="For how many seconds from now, 1 to 3600; default 60. Renew in good time."
-        ),
+        Meta(description="For how many seconds from now, 1 to 3600; default 60."),
     ] = 60
     fence: Annotated[
         Fence | UnsetType,
@@ -404,8 +382,7 @@ class ResumePacketArguments(Authed, frozen=True, kw_only=True, forbid_unknown_fi
     box: Annotated[
         Box,
         Meta(
-            description="In which of your boxes to look for mail of this scope; default inbox. "
-            "Letters, digits, dot, dash and underscore, up to 64.",
+            description="In which of your boxes to look for mail of this scope; default inbox.",
             examples=["inbox"],
         ),
     ] = "inbox"
