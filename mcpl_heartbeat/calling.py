@@ -125,9 +125,7 @@ class ToolCalls:
         def carry_out(at: Moment) -> tools.ToolResult | None:
             if isinstance(checked, arguments.Accepted):
                 return calls.call(tool, checked, at, later.answer)
-            problems = [f"{problem.argument}: {problem.text}" for problem in checked.problems]
-            text = arguments.refusal_text(tool, checked)
-            return calls.refused(tool, text, problems, at)
+            return calls.refused(tool, checked, at)
 
         result = None
         if calls is not self._calls or self._wake.ready:

@@ -5,7 +5,7 @@ wing is declared by an ``Annex`` and driven through the protocol ``Wing``. Nothi
 imported before the shell hands its ``Annex`` to the session.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import msgspec
@@ -13,7 +13,7 @@ import msgspec
 from mcpl_heartbeat.actions import Action, Moment
 from mcpl_heartbeat.jsonrpc.messages import Answer
 from mcpl_heartbeat.jsonrpc.outgoing import Outgoing
-from mcpl_heartbeat.mcp.arguments import Accepted
+from mcpl_heartbeat.mcp.arguments import Accepted, Refused
 from mcpl_heartbeat.mcp.tools import Rules, Tool, ToolResult
 from mcpl_heartbeat.policy.grant import Policy
 from mcpl_heartbeat.policy.manifest import FeatureSet
@@ -29,7 +29,7 @@ class Calls(Protocol):
         """Carry out a call; ``None``: ``answer`` is called later."""
         ...
 
-    def refused(self, tool: Tool, text: str, problems: Iterable[str], now: Moment) -> ToolResult:
+    def refused(self, tool: Tool, why: Refused, now: Moment) -> ToolResult:
         """The error result of a call whose arguments were refused."""
         ...
 

@@ -6,13 +6,13 @@ called once its save has ended, with whatever came of it (law 4). A call that ca
 is answered with an error and changes nothing.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import msgspec
 from msgspec import UNSET
 
 from mcpl_heartbeat.actions import Moment
-from mcpl_heartbeat.mcp.arguments import Accepted, ignored_text
+from mcpl_heartbeat.mcp.arguments import Accepted, Refused, ignored_text, refusal_text
 from mcpl_heartbeat.mcp.tools import Rules, Tool, ToolResult
 from mcpl_heartbeat.times import local_time
 from mcpl_heartbeat.wake import delivery, due, schedule, texts, tools
@@ -52,9 +52,10 @@ class WakeCalls:
         extra = (ignored_text(tool, accepted.ignored),) if accepted.ignored else ()
         return self._handlers[tool.name](accepted.arguments, extra, now, answer)
 
-    def refused(self, tool: Tool, text: str, problems: Iterable[str], now: Moment) -> ToolResult:
+    def refused(self, tool: Tool, why: Refused, now: Moment) -> ToolResult:
         """The error result of a call of ``tool`` that changed nothing."""
-        return self._error(tool.name, text, tuple(problems), now)
+        problems = tuple(f"{problem.argument}: {problem.text}" for problem in why.problems)
+        return self._error(tool.name, refusal_text(tool, why), problems, now)
 
     def rules_at(self, tool: Tool, now: Moment) -> Rules | None:
         """The argument rules of ``tool`` that hold only now."""
