@@ -32,6 +32,11 @@ def by_secret(tx: Transaction, secrets: Iterable[str]) -> dict[str, Identity]:
     return {secret: found[namespace] for secret, namespace in of.items() if namespace in found}
 
 
+def identify(tx: Transaction, secret: str) -> Identity | None:
+    """Say whose secret it is."""
+    return by_secret(tx, [secret]).get(secret)
+
+
 def by_namespace(tx: Transaction, namespaces: Collection[str]) -> dict[str, Identity]:
     """Read the identities of these namespaces."""
     if not namespaces:

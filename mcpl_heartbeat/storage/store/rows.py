@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from msgspec import Raw
 
 from mcpl_heartbeat.storage.store import schema
-from mcpl_heartbeat.watch.arguments import ADDRESS
+from mcpl_heartbeat.watch.fields import ADDRESS
 from mcpl_heartbeat.watch.rows import (
     ACTIONS,
     Alert,

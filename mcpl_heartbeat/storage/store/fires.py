@@ -1,0 +1,158 @@
+"""Firing what is due: everything that a fire does, for any number of switches at once.
+
+All of it goes into the transaction that is open, so either the whole of a fire is in the store or
+nothing of it. There is one writer at a time, and rows are read in the transaction that writes them:
+a beat that came first has moved the deadline, and one that comes later finds the switch fired.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+import sqlalchemy as sa
+
+from mcpl_heartbeat.storage.store import identities, journal, leases, mail, rows, schema, switches
+from mcpl_heartbeat.storage.store.engine import Kind, judge
+from mcpl_heartbeat.storage.store.ports import Unsettled
+from mcpl_heartbeat.storage.store.rows import CorruptRow
+from mcpl_heartbeat.storage.store.sql import Key, among
+from mcpl_heartbeat.storage.store.switches import Loaded
+from mcpl_heartbeat.storage.store.transaction import Transaction
+from mcpl_heartbeat.watch.mail import alert_envelope
+from mcpl_heartbeat.watch.rows import Checkpoint, Entry, Identity, Switch
+from mcpl_heartbeat.watch.switches import Fired, fire, is_due
+
+_CHECKPOINTS = sa.select(*rows.CHECKPOINT).where(
+    among(schema.checkpoints.c.namespace, schema.checkpoints.c.scope)
+)
+
+
+class Settled(msgspec.Struct):
+    """What firing came to."""
+
+    fired: list[Switch] = []
+    late_ms: list[int] = []
+    aside: list[Key] = []
+    """Those that could not be fired and were set aside."""
+
+
+def settle(tx: Transaction, keys: Collection[Key]) -> Loaded:
+    """Fire what is due on these scopes, and give their switches as they are then."""
+    found = switches.load(tx, keys)
+    switches.set_aside(tx, found)
+    due = [switch for switch in found.switches.values() if is_due(switch, tx.now)]
+    if due:
+        settled = fire_all(tx, due)
+        if settled.aside:
+            return switches.load(tx, keys)
+        for switch in settled.fired:
+            key = (switch.namespace, switch.scope)
+            found.switches[key], found.checks[key] = switch, switch.deadline_watched
+    return found
+
+
+def peek(tx: Transaction, keys: Collection[Key]) -> Loaded:
+    """Give the switches of these scopes without writing anything; ``Unsettled`` if one is due."""
+    found = switches.load(tx, keys)
+    if any(is_due(switch, tx.now) for switch in found.switches.values()):
+        raise Unsettled
+    return found
+
+
+def fire_all(tx: Transaction, due: Sequence[Switch]) -> Settled:
+    """Fire switches that are due, each of them whole; one that cannot be costs only itself."""
+    settled = Settled()
+    if not due:
+        return settled
+    try:
+        with tx.conn.begin_nested():
+            settled.fired = _fire(tx, due)
+    except Exception as wrong:
+        if judge(wrong).kind is not Kind.OURS:
+            raise
+        _fire_apart(tx, due, settled)
+    settled.late_ms = [tx.now.watched - switch.deadline_watched for switch in settled.fired]
+    return settled
+
+
+def _fire_apart(tx: Transaction, due: Sequence[Switch], settled: Settled) -> None:
+    for switch in due:
+        key = (switch.namespace, switch.scope)
+        try:
+            with tx.conn.begin_nested():
+                settled.fired += _fire(tx, [switch])
+        except Exception as wrong:
+            if judge(wrong).kind is not Kind.OURS:
+                raise
+            why = f"cannot be fired: {type(wrong).__name__}"
+            switches.put_aside(tx, key, why, switch.generation)
+            settled.aside.append(key)
+
+
+def _fire(tx: Transaction, due: Sequence[Switch]) -> list[Switch]:
+    keys = [(switch.namespace, switch.scope) for switch in due]
+    namespaces = {switch.namespace for switch in due}
+    scoped = leases.of_scopes(tx, keys)
+    unscoped = leases.unscoped(tx, namespaces)
+    points = checkpoints(tx, keys)
+    owners = identities.by_namespace(tx, namespaces)
+    fires = [
+        fire(
+            switch,
+            scoped.get(key, ()),
+            unscoped.get(switch.namespace, 0),
+            points.get(key),
+            tx.now,
+        )
+        for switch, key in zip(due, keys, strict=True)
+    ]
+    switches.write(tx, [fired.switch for fired in fires])
+    leases.write(tx, [lease for fired in fires for lease in fired.leases])
+    told = _tell(tx, fires, owners)
+    journal.write(tx, [entry for fired in fires for entry in fired.entries])
+    journal.write(tx, told)
+    return [fired.switch for fired in fires]
+
+
+def _tell(tx: Transaction, fires: Sequence[Fired], owners: Mapping[str, Identity]) -> list[Entry]:
+    """Put the alerts into their boxes; what became of each is for the journal."""
+    known = identities.registered(tx, {fired.notify[0] for fired in fires if fired.notify})
+    post = mail.Post(tx)
+    told = []
+    for fired in fires:
+        if fired.alert is None or fired.notify is None:
+            continue
+        switch = fired.switch
+        detail: dict[str, Any] = {"to": switch.notify}
+        kind: Literal["alerted", "alert_folded"] = "alerted"
+        if fired.notify[0] not in known:
+            detail["undelivered"] = "the address is not registered any more"
+        else:
+            sender = owners[switch.namespace].agent
+            envelope = alert_envelope(fired.alert, fired.notify, sender, mail.task_id(tx), tx.now)
+            of = (switch.namespace, switch.scope, switch.generation)
+            kind = "alerted" if post.put(envelope, of) else "alert_folded"
+        told.append(
+            Entry(
+                namespace=switch.namespace,
+                scope=switch.scope,
+                at=tx.now.real,
+                kind=kind,
+                generation=switch.generation,
+                detail=detail,
+            )
+        )
+    post.flush()
+    return told
+
+
+def checkpoints(tx: Transaction, keys: Collection[Key]) -> dict[Key, Checkpoint]:
+    """Read the checkpoints of these scopes; one that cannot be read is none."""
+    found = {}
+    for row in tx.conn.execute(_CHECKPOINTS, {"keys": list(keys)}):
+        try:
+            checkpoint = rows.checkpoint(row)
+        except CorruptRow:
+            continue
+        found[checkpoint.namespace, checkpoint.scope] = checkpoint
+    return found

@@ -1,0 +1,169 @@
+"""What is to be pushed to an agent, and which server may push it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from mcpl_heartbeat.storage.store import journal, rows, schema
+from mcpl_heartbeat.storage.store.ports import News, Nudge
+from mcpl_heartbeat.storage.store.rows import CorruptRow
+from mcpl_heartbeat.storage.store.sql import ALERT, ARMED, PENDING, among
+from mcpl_heartbeat.storage.store.transaction import Transaction
+from mcpl_heartbeat.watch.rows import Entry, Envelope
+
+CLAIM_MS = 60_000
+"""How long (ms) a server has to get an alert pushed before another may try."""
+PRESENT_MS = 60_000
+"""How long (ms) the word of a server that it can push to an agent holds."""
+
+_MAIL = schema.envelopes
+_TOKEN: sa.BindParameter[str] = sa.bindparam("token")
+_REAL: sa.BindParameter[int] = sa.bindparam("real")
+_UNPUSHED = (
+    sa.select(*rows.ENVELOPE, _MAIL.c.push_token, _MAIL.c.push_until)
+    .where(
+        PENDING,
+        ALERT,
+        _MAIL.c.pushed_at.is_(None),
+        _MAIL.c.agent == sa.bindparam("agent"),
+        sa.or_(
+            _MAIL.c.push_token.is_(None), _MAIL.c.push_token == _TOKEN, _MAIL.c.push_until <= _REAL
+        ),
+    )
+    .order_by(_MAIL.c.seq)
+    .limit(sa.bindparam("most"))
+)
+_BY_SEQ = _MAIL.c.seq == sa.bindparam("of_seq")
+_CLAIM = (
+    sa.update(_MAIL)
+    .where(_BY_SEQ)
+    .values(push_token=sa.bindparam("by"), push_until=sa.bindparam("until"))
+)
+_CLAIMED = sa.select(
+    _MAIL.c.seq, _MAIL.c.of_namespace, _MAIL.c.of_scope, _MAIL.c.of_generation
+).where(among(_MAIL.c.seq), _MAIL.c.push_token == _TOKEN)
+_PUSHED = (
+    sa.update(_MAIL)
+    .where(_BY_SEQ)
+    .values(pushed_at=sa.bindparam("at"), push_token=None, push_until=None)
+)
+
+_SWITCH = schema.switches
+_TO_NUDGE = (
+    sa.select(
+        _SWITCH.c.namespace, _SWITCH.c.scope, _SWITCH.c.generation, _SWITCH.c.deadline_watched
+    )
+    .where(
+        ARMED,
+        _SWITCH.c.nudge_ms.is_not(None),
+        _SWITCH.c.nudged == sa.literal_column("0"),
+        _SWITCH.c.namespace == sa.bindparam("of_namespace"),
+        _SWITCH.c.deadline_watched > sa.bindparam("watched"),
+        _SWITCH.c.deadline_watched - _SWITCH.c.nudge_ms <= sa.bindparam("watched"),
+    )
+    .order_by(_SWITCH.c.deadline_watched)
+    .limit(sa.bindparam("most"))
+)
+_NUDGED = (
+    sa.update(_SWITCH)
+    .where(
+        _SWITCH.c.namespace == sa.bindparam("of_namespace"),
+        _SWITCH.c.scope == sa.bindparam("of_scope"),
+    )
+    .values(nudged=1)
+)
+
+_PRESENCE = schema.presence
+_HERE = sa.and_(_PRESENCE.c.agent == sa.bindparam("of_agent"), _PRESENCE.c.token == _TOKEN)
+_GONE = sa.delete(_PRESENCE).where(_HERE)
+_OVER = sa.delete(_PRESENCE).where(_PRESENCE.c.until <= _REAL)
+
+
+def news(tx: Transaction, agent: str, namespace: str, token: str, most: int) -> News:
+    """Claim what ``token`` may push to ``agent``. Its own claims are given, and hold, anew."""
+    return News(
+        now=tx.now,
+        alerts=tuple(_claim(tx, agent, token, most)),
+        nudges=tuple(_nudge(tx, namespace, most)),
+    )
+
+
+def _claim(tx: Transaction, agent: str, token: str, most: int) -> list[Envelope]:
+    sought = {"agent": agent, "token": token, "real": tx.now.real, "most": most}
+    alerts: list[Envelope] = []
+    claims: list[dict[str, Any]] = []
+    for row in tx.conn.execute(_UNPUSHED, sought):
+        try:
+            envelope = rows.envelope(row)
+        except CorruptRow:
+            # The reader is told of it, and it is set aside, when it comes to be polled.
+            continue
+        alerts.append(envelope)
+        held = row[-2] == token and row[-1] > tx.now.real + CLAIM_MS // 2
+        if not held:
+            until = tx.now.real + CLAIM_MS
+            claims.append({"of_seq": envelope.seq, "by": token, "until": until})
+    if claims:
+        tx.conn.execute(_CLAIM, claims)
+    return alerts
+
+
+def _nudge(tx: Transaction, namespace: str, most: int) -> list[Nudge]:
+    """Mark switches as nudged: whoever has them returned is the one to push."""
+    sought = {"of_namespace": namespace, "watched": tx.now.watched, "most": most}
+    due = tx.conn.execute(_TO_NUDGE, sought).all()
+    if not due:
+        return []
+    tx.conn.execute(_NUDGED, [{"of_namespace": row[0], "of_scope": row[1]} for row in due])
+    journal.write(
+        tx,
+        [
+            Entry(
+                namespace=row[0],
+                scope=row[1],
+                at=tx.now.real,
+                kind="nudged",
+                generation=row[2],
+                detail={"deadline": tx.now.tell_watched(row[3])},
+            )
+            for row in due
+        ],
+    )
+    return [Nudge(scope=row[1], generation=row[2], deadline_watched=row[3]) for row in due]
+
+
+def pushed(tx: Transaction, token: str, seqs: Sequence[int], *, taken: bool) -> None:
+    """Note that a host took the push of these alerts, or let them go for another try.
+
+    Only of those that ``token`` still claims: what it lost may have changed since.
+    """
+    if not seqs:
+        return
+    mine = tx.conn.execute(_CLAIMED, {"keys": list(seqs), "token": token}).all()
+    if not mine:
+        return
+    at = tx.now.real if taken else None
+    tx.conn.execute(_PUSHED, [{"of_seq": row[0], "at": at} for row in mine])
+    if taken:
+        journal.write(tx, [_entry(tx, *row[1:]) for row in mine if row[1] is not None])
+
+
+def _entry(tx: Transaction, namespace: str, scope: str, generation: int) -> Entry:
+    return Entry(
+        namespace=namespace, scope=scope, at=tx.now.real, kind="pushed", generation=generation
+    )
+
+
+def present(tx: Transaction, agent: str, token: str, *, here: bool) -> None:
+    """Note that ``token`` can push to ``agent`` for a while, or no longer."""
+    tx.conn.execute(_GONE, {"of_agent": agent, "token": token})
+    if here:
+        until = tx.now.real + PRESENT_MS
+        row = {"agent": agent, "token": token, "until": until}
+        tx.conn.execute(sa.insert(_PRESENCE), row)
+
+
+def forget_absent(tx: Transaction) -> None:
+    """Delete what servers said that did not say it again."""
+    tx.conn.execute(_OVER, {"real": tx.now.real})

@@ -1,0 +1,94 @@
+"""The sweep: what finds the switches that are due when nobody calls.
+
+The index it goes by, ``check_watched``, lags behind the deadlines: a beat leaves it alone. So what
+it finds there is either due, and fires, or was beaten meanwhile, and is moved on to its deadline. A
+switch thus costs the index one change for each of its windows, however often it beats, and a sweep
+that finds nothing costs one look.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from mcpl_heartbeat.storage.store import fires, schema, switches
+from mcpl_heartbeat.storage.store.ports import Swept
+from mcpl_heartbeat.storage.store.sql import ARMED, HELD
+from mcpl_heartbeat.storage.store.transaction import Transaction
+from mcpl_heartbeat.watch.switches import GRACE_MS, is_due
+
+LOOKS = 5
+"""How many rows a sweep looks at for each that it may fire."""
+
+_TABLE = schema.switches
+_WATCHED: sa.BindParameter[int] = sa.bindparam("watched")
+_CHECK, _DEADLINE = _TABLE.c.check_watched, _TABLE.c.deadline_watched
+_TO_CHECK = (
+    sa.select(_TABLE.c.namespace, _TABLE.c.scope, _CHECK, _DEADLINE)
+    .where(ARMED, _CHECK <= _WATCHED)
+    .order_by(_CHECK)
+    .limit(sa.bindparam("most"))
+)
+_MOVE = (
+    sa.update(_TABLE)
+    .where(
+        _TABLE.c.namespace == sa.bindparam("of_namespace"),
+        _TABLE.c.scope == sa.bindparam("of_scope"),
+    )
+    .values(check_watched=_DEADLINE)
+)
+_HORIZON = _WATCHED + GRACE_MS
+_GRACE = _WATCHED + sa.case((_TABLE.c.window_ms < GRACE_MS, _TABLE.c.window_ms), else_=GRACE_MS)
+_RAISE_SWITCHES = (
+    sa.update(_TABLE)
+    .where(ARMED, _CHECK < _HORIZON, _WATCHED < _DEADLINE, _DEADLINE < _GRACE)
+    .values(deadline_watched=_GRACE)
+)
+_EXPIRES = schema.leases.c.expires_watched
+_RAISE_LEASES = (
+    sa.update(schema.leases)
+    .where(HELD, _WATCHED < _EXPIRES, _EXPIRES < _HORIZON)
+    .values(expires_watched=_HORIZON)
+)
+
+
+def sweep(tx: Transaction, most: int) -> Swept:
+    """Fire up to ``most`` switches that are due, the oldest deadline first."""
+    looks = most * LOOKS
+    found = tx.conn.execute(_TO_CHECK, {"watched": tx.now.watched, "most": looks}).all()
+    if not found:
+        return Swept()
+    # Up to here every deadline is known: what was not looked at has a later one.
+    horizon = tx.now.watched if len(found) < looks else min(found[-1][2], tx.now.watched)
+    due = sorted((row for row in found if row[3] <= horizon), key=lambda row: row[3])
+    chosen = {(row[0], row[1]) for row in due[:most]}
+    _move(tx, [row for row in found if row[2] != row[3] and (row[0], row[1]) not in chosen])
+    loaded = switches.load(tx, chosen)
+    corrupt = [key[1] for key in loaded.corrupt]
+    switches.set_aside(tx, loaded)
+    ready = [switch for switch in loaded.switches.values() if is_due(switch, tx.now)]
+    ready.sort(key=lambda switch: switch.deadline_watched)
+    settled = fires.fire_all(tx, ready)
+    corrupt.extend(key[1] for key in settled.aside)
+    return Swept(
+        fired=len(settled.fired),
+        late_ms=tuple(settled.late_ms),
+        more=len(found) == looks or len(due) > most,
+        corrupt=tuple(corrupt),
+    )
+
+
+def _move(tx: Transaction, beaten: Sequence[Sequence[Any]]) -> None:
+    """Have a sweep look at these again when they are due."""
+    if beaten:
+        tx.conn.execute(_MOVE, [{"of_namespace": row[0], "of_scope": row[1]} for row in beaten])
+
+
+def after_gap(tx: Transaction) -> None:
+    """Give those whose deadline lies ahead the time to beat, or renew, after a watch gap.
+
+    It is what ``watch.switches.after_gap`` says, for all rows at once.
+    """
+    now = {"watched": tx.now.watched}
+    tx.conn.execute(_RAISE_SWITCHES, now)
+    tx.conn.execute(_RAISE_LEASES, now)
