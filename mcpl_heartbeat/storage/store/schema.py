@@ -8,8 +8,8 @@ import sqlalchemy as sa
 
 metadata = sa.MetaData()
 
-_MS = sa.BigInteger
-_SEQ = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+# SQLite's integers hold 64 bits anyway, and its strict tables know no other word for them.
+_MS = _SEQ = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
 def _table(name: str, *parts: sa.schema.SchemaItem) -> sa.Table:

@@ -1,0 +1,270 @@
+"""Connections to the store, how they are set up, and what their errors mean.
+
+SQLite: WAL and ``synchronous`` FULL, so that what was said to be kept survives a power cut.
+PostgreSQL: one writer at a time by an advisory lock, as SQLite has one; a writer that was stopped
+in the middle of it (SIGSTOP, a suspended machine) is cut off by the database after 3 s.
+"""
+
+import contextlib
+import enum
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from mcpl_heartbeat.storage.store.ports import StoreError
+from mcpl_heartbeat.storage.store.urls import Place
+
+BUSY_MS = 5_000
+"""How long a writer waits for another."""
+IDLE_MS = 3_000
+"""How long a transaction on PostgreSQL may stand still before the database ends it."""
+STATEMENT_MS = 10_000
+"""How long a single statement on PostgreSQL may take."""
+WRITER_LOCK = 0x6D63_706C_0001
+"""The key of the writers' advisory lock on PostgreSQL."""
+
+_BEGIN = "heartbeat_begin"
+
+
+class Kind(enum.Enum):
+    """What an error of the database means for whoever ran into it."""
+
+    BUSY = "another writer was in the way: the transaction can be tried again"
+    LOST = "the connection is gone: it can be tried again on a new one"
+    STORE = "the store cannot be used now"
+    OURS = "what was asked for is wrong"
+
+
+class Trouble(msgspec.Struct, frozen=True):
+    """An error of the database, weighed; ``text`` is one clause."""
+
+    kind: Kind
+    text: str
+
+
+class Line:
+    """One connection to the store, made when it is first used and again once it was lost."""
+
+    def __init__(
+        self,
+        place: Place,
+        engine: sa.Engine,
+        prepare: Callable[[sa.Connection], None] | None = None,
+    ) -> None:
+        self._place = place
+        self._engine = engine
+        self._prepare = prepare
+        self._conn: sa.Connection | None = None
+        self._file: tuple[int, int] | None = None
+
+    def get(self) -> sa.Connection:
+        """Give the connection. Raises what ``judge`` weighs."""
+        if self._conn is not None and self._file != self._identity():
+            self.drop()
+        if self._conn is None:
+            self._file = self._identity()
+            conn = self._engine.connect()
+            try:
+                if self._prepare is not None:
+                    self._prepare(conn)
+            except BaseException:
+                _close(conn)
+                raise
+            self._conn = conn
+        return self._conn
+
+    @property
+    def stands(self) -> bool:
+        """Whether it is connected, and to what now lies at its place."""
+        if self._conn is None or self._conn.closed or self._conn.invalidated:
+            return False
+        try:
+            return self._file == self._identity()
+        except OSError:
+            return False
+
+    def drop(self) -> None:
+        """Let the connection go; the next ``get`` makes another."""
+        conn, self._conn = self._conn, None
+        if conn is not None:
+            _close(conn)
+
+    def _identity(self) -> tuple[int, int] | None:
+        """Which file is at the store's place; ``OSError`` when there is none."""
+        if self._place.path is None:
+            return None
+        found = Path(self._place.path).stat()
+        return found.st_dev, found.st_ino
+
+
+def make_file(path: str) -> None:
+    """Make the file of a SQLite store and its folder, for its owner alone. Raises ``OSError``."""
+    Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
+def make_engine(place: Place) -> sa.Engine:
+    """Set up connections to ``place``; none is made yet. Raises ``StoreError`` for a bad URL."""
+    return _sqlite(place) if place.path is not None else _postgresql(place)
+
+
+def reading(engine: sa.Engine) -> sa.Engine:
+    """Give the same engine for transactions that only read, each from one snapshot."""
+    if engine.dialect.name == "sqlite":
+        return engine.execution_options(**{_BEGIN: "BEGIN"})
+    return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+
+
+def begin_writing(conn: sa.Connection, patience_ms: int = BUSY_MS) -> None:
+    """Begin a transaction and take the store's one writer's place. Raises ``DBAPIError``."""
+    conn.begin()
+    if conn.dialect.name != "sqlite":
+        if patience_ms != BUSY_MS:
+            conn.exec_driver_sql(f"SET LOCAL lock_timeout = {patience_ms}")
+            conn.exec_driver_sql(f"SET LOCAL statement_timeout = {patience_ms}")
+        conn.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITER_LOCK})")
+
+
+def relax(conn: sa.Connection) -> None:
+    """Let commits on this connection not wait for the disk; they are still whole, and in order."""
+    line = conn.connection.driver_connection
+    assert line is not None
+    if conn.dialect.name == "sqlite":
+        line.execute("PRAGMA synchronous = NORMAL")
+    else:
+        line.execute("SET synchronous_commit = off")
+        line.commit()
+
+
+def judge(error: BaseException) -> Trouble:
+    """Weigh what came of using the store."""
+    if isinstance(error, DBAPIError):
+        original = error.orig
+        if isinstance(original, sqlite3.Error):
+            return _judge_sqlite(original)
+        return _judge_postgresql(error)
+    if isinstance(error, FileNotFoundError):
+        return Trouble(Kind.STORE, "its file is gone")
+    if isinstance(error, OSError):
+        return Trouble(Kind.STORE, _clause(error.strerror or str(error)))
+    if isinstance(error, StoreError):
+        return Trouble(Kind.STORE, str(error))
+    return Trouble(Kind.OURS, _clause(str(error)) or type(error).__name__)
+
+
+def _close(conn: sa.Connection) -> None:
+    with contextlib.suppress(SQLAlchemyError, sqlite3.Error, OSError):
+        conn.close()
+
+
+def _sqlite(place: Place) -> sa.Engine:
+    engine = sa.create_engine(
+        sa.URL.create("sqlite", database=place.path),
+        poolclass=sa.NullPool,
+        connect_args={"check_same_thread": False, "timeout": BUSY_MS / 1000},
+    )
+
+    @sa.event.listens_for(engine, "connect")
+    def prepare(connection: Any, _record: object) -> None:
+        # The module's own idea of transactions is in the way of BEGIN IMMEDIATE.
+        connection.isolation_level = None
+        for pragma in ("journal_mode = WAL", "synchronous = FULL", "temp_store = MEMORY"):
+            connection.execute(f"PRAGMA {pragma}").fetchall()
+
+    @sa.event.listens_for(engine, "begin")
+    def begin(conn: sa.Connection) -> None:
+        conn.exec_driver_sql(conn.get_execution_options().get(_BEGIN, "BEGIN IMMEDIATE"))
+
+    return engine
+
+
+def _postgresql(place: Place) -> sa.Engine:
+    try:
+        url = sa.make_url(place.url)
+    except SQLAlchemyError as error:
+        raise StoreError(f"the store's URL cannot be read: {_clause(str(error))}") from None
+    ours = {
+        "application_name": "mcpl-heartbeat",
+        "connect_timeout": "5",
+        # A database whose machine has gone is noticed, rather than waited for.
+        "keepalives_idle": "10",
+        "keepalives_interval": "3",
+        "keepalives_count": "3",
+        "tcp_user_timeout": "10000",
+    }
+    arguments = {name: value for name, value in ours.items() if name not in url.query}
+    engine = sa.create_engine(url, poolclass=sa.NullPool, connect_args=arguments)
+
+    @sa.event.listens_for(engine, "connect")
+    def prepare(connection: Any, _record: object) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET idle_in_transaction_session_timeout = {IDLE_MS}")
+            cursor.execute(f"SET lock_timeout = {BUSY_MS}")
+            cursor.execute(f"SET statement_timeout = {STATEMENT_MS}")
+        connection.commit()
+
+    return engine
+
+
+_SQLITE = {
+    sqlite3.SQLITE_BUSY: Kind.BUSY,
+    sqlite3.SQLITE_LOCKED: Kind.BUSY,
+    sqlite3.SQLITE_SCHEMA: Kind.BUSY,
+    sqlite3.SQLITE_PROTOCOL: Kind.BUSY,
+    sqlite3.SQLITE_PERM: Kind.STORE,
+    sqlite3.SQLITE_NOMEM: Kind.STORE,
+    sqlite3.SQLITE_READONLY: Kind.STORE,
+    sqlite3.SQLITE_IOERR: Kind.STORE,
+    sqlite3.SQLITE_CORRUPT: Kind.STORE,
+    sqlite3.SQLITE_FULL: Kind.STORE,
+    sqlite3.SQLITE_CANTOPEN: Kind.STORE,
+    sqlite3.SQLITE_AUTH: Kind.STORE,
+    sqlite3.SQLITE_NOTADB: Kind.STORE,
+}
+
+
+def _judge_sqlite(error: sqlite3.Error) -> Trouble:
+    code = getattr(error, "sqlite_errorcode", None)
+    text = _clause(str(error))
+    if code is None:
+        closed = isinstance(error, sqlite3.ProgrammingError) and "closed" in text
+        return Trouble(Kind.LOST if closed else Kind.OURS, text)
+    return Trouble(_SQLITE.get(code & 0xFF, Kind.OURS), text)
+
+
+_LOST_STATES = frozenset({"57P01", "57P02", "57P05", "25P03"})
+_BUSY_STATES = frozenset({"40001", "40P01", "55P03"})
+_STORE_STATES = frozenset({"57P03", "57P04", "57014", "25006", "42501", "42P01", "3D000"})
+_STORE_CLASSES = frozenset({"28", "53", "54", "58", "F0", "XX"})
+
+
+def _judge_postgresql(error: DBAPIError) -> Trouble:
+    original = error.orig
+    text = _clause(str(original))
+    state = getattr(original, "sqlstate", None)
+    if state in _BUSY_STATES:
+        return Trouble(Kind.BUSY, text)
+    if state in _LOST_STATES:
+        return Trouble(Kind.LOST, text)
+    if state is None:
+        # No answer of the database: it could not be reached, or the line broke.
+        name = type(original).__name__
+        lost = error.connection_invalidated or name in {"OperationalError", "InterfaceError"}
+        return Trouble(Kind.LOST if lost else Kind.OURS, text)
+    if state[:2] == "08":
+        return Trouble(Kind.LOST, text)
+    if state in _STORE_STATES or state[:2] in _STORE_CLASSES:
+        return Trouble(Kind.STORE, text)
+    return Trouble(Kind.OURS, text)
+
+
+def _clause(text: str) -> str:
+    """One line of ``text``, as it stands inside a sentence."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return (lines[0] if lines else "no reason was given").rstrip(".")[:300]

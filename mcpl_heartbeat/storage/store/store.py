@@ -1,0 +1,121 @@
+"""The shared store: what it is asked, each as a transaction (``StorePort``)."""
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from mcpl_heartbeat.storage.store import identities, news, operations, sweep, urls
+from mcpl_heartbeat.storage.store.clock import HostClock, SteadyClock
+from mcpl_heartbeat.storage.store.ports import (
+    Ask,
+    News,
+    Outcome,
+    Stats,
+    StoreError,
+    Swept,
+    Unsettled,
+)
+from mcpl_heartbeat.storage.store.transactions import Transactions
+from mcpl_heartbeat.watch.failures import Failure, failure
+from mcpl_heartbeat.watch.rows import Identity
+
+_log = logging.getLogger(__name__)
+
+
+class Store:
+    """The store at ``url``. ``watch``: it takes part in the watch while it is open.
+
+    Raises ``StoreError`` for a URL that is not taken.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        clock: SteadyClock | None = None,
+        random: Callable[[int], bytes] = os.urandom,
+        watch: bool = True,
+    ) -> None:
+        place = urls.read(url)
+        urls.need_extras(place)
+        self.shown = place.shown
+        """The URL without a password."""
+        self._transactions = Transactions(
+            place, clock or HostClock(), random, sweep.after_gap, watch=watch
+        )
+
+    def open(self) -> None:
+        """Connect, bring the tables up to date, take part in the watch."""
+        self._transactions.open()
+
+    def close(self) -> None:
+        """Leave the watch, noting when."""
+        self._transactions.close()
+
+    def answer(self, asks: Sequence[Ask]) -> list[Outcome]:
+        """Carry out calls in their order in one transaction.
+
+        When that fails for a reason of our own they are done in halves, so that the call which
+        cannot be done costs only itself.
+        """
+        try:
+            return self._transactions.write(lambda tx: operations.carry_out(tx, asks))
+        except StoreError:
+            raise
+        except Exception as error:
+            if len(asks) == 1:
+                return [_internal(asks[0], error)]
+        middle = len(asks) // 2
+        return [*self.answer(asks[:middle]), *self.answer(asks[middle:])]
+
+    def look(self, ask: Ask) -> Outcome:
+        """Carry out a call that only reads."""
+        try:
+            return self._transactions.read(lambda tx: operations.look(tx, ask))
+        except (StoreError, Unsettled):
+            raise
+        except Exception as error:
+            return _internal(ask, error)
+
+    def sweep(self, most: int) -> Swept:
+        """Fire what is due, the oldest first, and note that we watch."""
+        swept = self._transactions.write(lambda tx: sweep.sweep(tx, most), note=False)
+        self._transactions.watch()
+        return msgspec.structs.replace(swept, gap=self._transactions.take_gap())
+
+    def identify(self, secret: str) -> Identity | None:
+        """Whose secret it is."""
+        return self._transactions.read(lambda tx: identities.identify(tx, secret))
+
+    def news(self, agent: str, namespace: str, token: str, most: int) -> News:
+        """Claim what is to be pushed."""
+        return self._transactions.write(
+            lambda tx: news.news(tx, agent, namespace, token, most), note=False
+        )
+
+    def pushed(self, token: str, seqs: Sequence[int], *, taken: bool) -> None:
+        """Say what became of a push."""
+        self._transactions.write(lambda tx: news.pushed(tx, token, seqs, taken=taken))
+
+    def present(self, agent: str, token: str, *, here: bool) -> None:
+        """Say whether the server ``token`` can push to ``agent``."""
+        self._transactions.write(lambda tx: news.present(tx, agent, token, here=here))
+
+    def stats(self) -> Stats:
+        """Count."""
+        return self._transactions.read(operations.stats)
+
+    def housekeeping(self) -> None:
+        """Drop what nobody needs any more."""
+        self._transactions.write(operations.housekeeping)
+
+
+def _internal(ask: Ask, error: Exception) -> Failure:
+    _log.error("%s failed: %s: %s", ask.tool, type(error).__name__, error)
+    return failure(
+        "internal",
+        "This call failed through a fault of the server and changed nothing.",
+        "Try something else; the server's log says more.",
+    )
