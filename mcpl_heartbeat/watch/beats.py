@@ -1,7 +1,7 @@
 """What a beat asks for, weighed against the switch it meets, and what it is told.
 
-What needs no stored switch is checked with the other arguments; all of it is checked here again, so
-that no other way to a beat can leave a switch that names an action it cannot do.
+The rules that need no stored switch (``rules.py``) are looked at here again, so that no way to a
+beat can leave a switch that names an action it cannot do.
 """
 
 from msgspec import UNSET
@@ -10,33 +10,24 @@ from mcpl_heartbeat.watch.arguments import HeartbeatArguments
 from mcpl_heartbeat.watch.clock import Reading
 from mcpl_heartbeat.watch.results import HeartbeatResult
 from mcpl_heartbeat.watch.rows import ACTIONS, DEFAULT_ACTIONS, Action, Switch
+from mcpl_heartbeat.watch.rules import heartbeat_rules
 
 
 def problems(current: Switch | None, arguments: HeartbeatArguments) -> tuple[str, ...]:
     """What is wrong with a beat, all of it; ``current`` is the switch if it is armed."""
-    problems = []
+    found = [f"{each.argument}: {each.text}" for each in heartbeat_rules(arguments, frozenset())]
     if arguments.expect_within_seconds is UNSET:
-        problems.append("expect_within_seconds: is required unless disarm is true")
-    elif (
-        arguments.nudge_seconds is not UNSET
-        and arguments.nudge_seconds >= arguments.expect_within_seconds
+        found.append("expect_within_seconds: is required unless disarm is true")
+    if (
+        arguments.notify_address is not UNSET
+        and arguments.on_expiry is UNSET
+        and "queue_alert" not in actions(current, arguments)
     ):
-        problems.append(
-            "nudge_seconds: must be less than expect_within_seconds "
-            f"({arguments.expect_within_seconds})"
-        )
-    alerts = "queue_alert" in actions(current, arguments)
-    if arguments.notify_address is UNSET:
-        if alerts and arguments.on_expiry is not UNSET:
-            problems.append(
-                "notify_address: is required in each call whose on_expiry has queue_alert"
-            )
-    elif not alerts:
-        problems.append(
+        found.append(
             "notify_address: has no use without queue_alert; name it in on_expiry, or leave "
             "notify_address out"
         )
-    return tuple(problems)
+    return tuple(found)
 
 
 def actions(current: Switch | None, arguments: HeartbeatArguments) -> tuple[Action, ...]:

@@ -37,12 +37,13 @@ _LABEL_ONLY = (
     "The label in holder does not show that the lease is yours: to renew it, send the fence that "
     "acquiring it returned."
 )
-_OTHER_LABEL = (
-    "The fence is the right one, but this lease was taken under another label: send that as holder."
-)
 _ANEW = (
     "The fence you sent is no longer in force: that lease had expired or was released. This is a "
     "new acquisition with a new fence; what it guards may have changed hands meanwhile."
+)
+_OTHER_LABEL = (
+    "The fence shows that the lease is yours. It is held under the label {}; to change that, call "
+    "lease with the fence and the new holder."
 )
 _LAPSED = "It expired and cannot be revived: stop the work it guards, then take it anew with lease."
 _LET_GO = (
@@ -75,15 +76,19 @@ def take(
 ) -> Taken:
     """Acquire a lease that is free, as the next generation under ``fence``, a fresh secret.
 
-    One that is held is renewed for the holder who shows its fence, and refused to anybody else.
+    One that is held is refused to anybody but the holder, who by showing its fence renews it and
+    may give it another label and another scope.
     """
     if before is None or not is_held(before, now):
         return _acquired(before, namespace, arguments, fence, now)
-    if not _is_holder(before, arguments.holder, arguments.fence):
+    if not _is_holder(before, arguments.fence):
         return Taken(None, _refused(before, arguments, now))
     scope = before.scope if arguments.scope is UNSET else arguments.scope
     lease = msgspec.structs.replace(
-        before, scope=scope, expires_watched=_expiry(arguments.ttl_seconds, now)
+        before,
+        holder=arguments.holder,
+        scope=scope,
+        expires_watched=_expiry(arguments.ttl_seconds, now),
     )
     moved = scope != before.scope
     entries = (*_entries("lease_released", before, now), *_entries("leased", lease, now))
@@ -92,7 +97,7 @@ def take(
 
 def renew(before: Lease | None, arguments: LeaseRenewArguments, now: Reading) -> Taken:
     """Hold it for ``ttl_seconds`` from now; refused once it has expired, was let go or taken."""
-    if before is None or not is_held(before, now) or not _shown(before, arguments):
+    if before is None or not is_held(before, now) or not _is_holder(before, arguments.fence):
         reason, holder, notes = _why_not(before, arguments, now)
         return Taken(
             None,
@@ -110,6 +115,7 @@ def renew(before: Lease | None, arguments: LeaseRenewArguments, now: Reading) ->
         lease,
         LeaseRenewResult(
             server_time=now.server_time,
+            notes=_other_label(lease, arguments),
             renewed=True,
             key=lease.key,
             holder=lease.holder,
@@ -122,7 +128,7 @@ def renew(before: Lease | None, arguments: LeaseRenewArguments, now: Reading) ->
 
 def release(before: Lease | None, arguments: LeaseReleaseArguments, now: Reading) -> Taken:
     """Let it go; refused to anybody but its holder, and when it was over already."""
-    if before is None or not is_held(before, now) or not _shown(before, arguments):
+    if before is None or not is_held(before, now) or not _is_holder(before, arguments.fence):
         reason, holder, notes = _why_not(before, arguments, now)
         return Taken(
             None,
@@ -137,6 +143,7 @@ def release(before: Lease | None, arguments: LeaseReleaseArguments, now: Reading
         )
     result = LeaseReleaseResult(
         server_time=now.server_time,
+        notes=_other_label(before, arguments),
         released=True,
         key=before.key,
         holder=before.holder,
@@ -179,14 +186,9 @@ def _held(lease: Lease, now: Reading, *, renewed: bool, notes: tuple[str, ...] =
 
 
 def _refused(lease: Lease, arguments: LeaseArguments, now: Reading) -> LeaseResult:
-    notes: tuple[str, ...] = ()
-    if _is_fence(lease, arguments.fence):
-        notes = (_OTHER_LABEL,)
-    elif lease.holder == arguments.holder:
-        notes = (_LABEL_ONLY,)
     return LeaseResult(
         server_time=now.server_time,
-        notes=notes,
+        notes=(_LABEL_ONLY,) if lease.holder == arguments.holder else (),
         acquired=False,
         key=lease.key,
         holder=lease.holder,
@@ -200,17 +202,12 @@ def _refused(lease: Lease, arguments: LeaseArguments, now: Reading) -> LeaseResu
 _Proof = LeaseRenewArguments | LeaseReleaseArguments
 
 
-def _shown(lease: Lease, proof: _Proof) -> bool:
-    return _is_holder(lease, proof.holder, proof.fence)
+def _other_label(lease: Lease, proof: _Proof) -> tuple[str, ...]:
+    same = lease.holder == proof.holder
+    return () if same else (_OTHER_LABEL.format(repr(lease.holder)),)
 
 
-def _is_holder(lease: Lease, holder: str, fence: str | UnsetType) -> bool:
-    # The label is asked for as well, as A.2 has it: the right fence under another label is a slip
-    # between two leases, or between two workers of one program.
-    return _is_fence(lease, fence) and lease.holder == holder
-
-
-def _is_fence(lease: Lease, fence: str | UnsetType) -> bool:
+def _is_holder(lease: Lease, fence: str | UnsetType) -> bool:
     return fence is not UNSET and hmac.compare_digest(
         lease.fence.encode(), fence.encode("utf-8", "surrogatepass")
     )
@@ -223,9 +220,8 @@ def _why_not(
     if lease is None:
         return "not_holder", UNSET, ("Nobody ever took a lease of this key.",)
     if is_held(lease, now):
-        right = _is_fence(lease, proof.fence)
-        return "not_holder", lease.holder, (_OTHER_LABEL,) if right else ()
-    if not _shown(lease, proof):
+        return "not_holder", lease.holder, ()
+    if not _is_holder(lease, proof.fence):
         return "not_holder", UNSET, ("Nobody holds it now.",)
     if lease.held:
         return "expired", UNSET, (_LAPSED,)

@@ -30,7 +30,7 @@ from mcpl_heartbeat.watch import beats
 from mcpl_heartbeat.watch.arguments import HeartbeatArguments
 from mcpl_heartbeat.watch.checkpoints import resume_point
 from mcpl_heartbeat.watch.clock import Reading
-from mcpl_heartbeat.watch.failures import Failure, failure
+from mcpl_heartbeat.watch.failures import Failure, invalid
 from mcpl_heartbeat.watch.leases import free, is_held
 from mcpl_heartbeat.watch.results import HeartbeatResult, SwitchView
 from mcpl_heartbeat.watch.rows import (
@@ -156,13 +156,7 @@ def beat(
     current = before if before is not None and before.state == "armed" else None
     problems = beats.problems(current, arguments)
     if problems:
-        return failure(
-            "invalid_arguments",
-            f"heartbeat was refused and changed nothing: {'; '.join(problems)}.",
-            "Correct every problem named and call again before the deadline in force.",
-            problems=problems,
-            server_time=now.server_time,
-        )
+        return invalid("heartbeat", problems)
     if current is None:
         return _arm(before, namespace, arguments, now)
     nudge_ms, notes = beats.nudge(current, arguments)
