@@ -107,6 +107,44 @@ def _for_people(arguments: list[str]) -> int:
 
         return showing.run(config, reminders, as_json=as_json)
 
+    @command.command()
+    @click.option(
+        "--listen",
+        metavar="HOST:PORT",
+        default="127.0.0.1:8765",
+        show_default=True,
+        help="Where to listen; port 0 takes any that is free.",
+    )
+    @click.option("--store", metavar="URL", help="The store, if not HEARTBEAT_STORE's.")
+    @click.option(
+        "--allow-remote", is_flag=True, help="Listen where other machines can reach it."
+    )
+    def serve(listen: str, store: str | None, allow_remote: bool) -> int:
+        """Serve the watch wing over HTTP: the dead-man switch, leases, mail and briefing.
+
+        The URL is sqlite:////absolute/path/store.db or postgresql+psycopg://user@host/database;
+        without one the store is a file in the platform's data folder. SIGTERM or Ctrl-C ends it
+        with exit code 0, once what runs is finished. Exit code 1: it could not start.
+        """
+        from mcpl_heartbeat.shell.http import serve as serving
+
+        return serving.run(listen, store, allow_remote=allow_remote)
+
+    @command.group()
+    def store() -> None:
+        """Look after the shared store of the watch wing."""
+
+    @store.command()
+    @click.option("--store", "url", metavar="URL", help="The store, if not HEARTBEAT_STORE's.")
+    def upgrade(url: str | None) -> int:
+        """Bring the store's tables to this version of the program.
+
+        A SQLite store, and an empty database, are brought up by themselves when they are opened.
+        """
+        from mcpl_heartbeat.shell import upgrade as upgrading
+
+        return upgrading.run(url)
+
     try:
         status = command.main(arguments, prog_name="mcpl-heartbeat", standalone_mode=False)
         if sys.stdout is not None:

@@ -1,0 +1,161 @@
+"""``mcpl-heartbeat serve``: the process around the HTTP doors.
+
+It starts, says in one line where it listens and on which store, and serves until SIGTERM, SIGINT or
+SIGHUP. Then it takes no new connection, finishes the requests that run, leaves the watch and ends
+with status 0, within ``TIME_TO_BE_GONE``. The store need not be there: until it is, every call is
+answered with 503.
+"""
+
+# What the extra "serve" brings is imported only once it is known to be there.
+# ruff: noqa: PLC0415
+
+import contextlib
+import gc
+import importlib.util
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import msgspec
+import trio
+
+from mcpl_heartbeat.shell import stderr
+from mcpl_heartbeat.shell.http import listening
+from mcpl_heartbeat.shell.http.listening import Address, NotListening
+from mcpl_heartbeat.storage.store import urls
+from mcpl_heartbeat.storage.store.ports import StoreError
+
+if TYPE_CHECKING:
+    from mcpl_heartbeat.shell.desk import Desk
+
+FINISH = 3.0
+"""Seconds that running requests are given after a signal."""
+TIME_TO_BE_GONE = 4.5
+"""Seconds after which the process ends, whatever still hangs (issue 4 §5: within 5 s)."""
+
+STORE = "HEARTBEAT_STORE"
+
+_log = logging.getLogger("mcpl_heartbeat")
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_NEEDED = ("starlette", "hypercorn", "prometheus_client")
+
+
+class Serving(msgspec.Struct, frozen=True):
+    """What is to be served."""
+
+    address: Address
+    place: urls.Place
+
+
+def run(listen: str, store: str | None, *, allow_remote: bool) -> int:
+    """Serve until told to stop; the exit status: 0, 1 for a failure, 2 for wrong use."""
+    try:
+        address = listening.read(listen, allow_remote=allow_remote)
+    except NotListening as error:
+        return _failed(str(error), 2)
+    if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
+        return _failed(
+            f"serve needs {' and '.join(missing)}, which is not installed: "
+            "pip install 'mcpl-heartbeat[serve]'",
+            1,
+        )
+    try:
+        place = urls.read(store or os.environ.get(STORE) or urls.default_url())
+        urls.need_extras(place)
+    except StoreError as error:
+        return _failed(f"{error}.", 1)
+    stderr.install()
+    status = 0
+    try:
+        status = trio.run(_serve, Serving(address, place))
+    except Exception as error:
+        _log.error("The server ends: %s", stderr.describe(error))
+        status = 1
+    return status
+
+
+def _failed(text: str, status: int) -> int:
+    print(f"mcpl-heartbeat: {text}", file=sys.stderr)
+    return status
+
+
+async def _serve(what: Serving) -> int:
+    from mcpl_heartbeat.shell.desk import Desk
+    from mcpl_heartbeat.storage.store.store import Store
+
+    try:
+        taken, address = await listening.listeners(what.address)
+    except NotListening as error:
+        _log.error("%s", error)
+        return 1
+    stop = trio.Event()
+    desk = Desk(Store(what.place.url))
+    with _on_signals(stop.set):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(desk.run)
+            _log.info("Listening on %s, on the store %s", address.url, what.place.shown)
+            gc.collect()
+            gc.freeze()
+            await _answer(desk, what.address.host, taken, stop)
+            await desk.aclose()
+            nursery.cancel_scope.cancel()
+    return 0
+
+
+async def _answer(
+    desk: "Desk", host: str, taken: list[trio.SocketListener], stop: trio.Event
+) -> None:
+    """Serve connections until ``stop``, then finish what runs, within reason."""
+    from mcpl_heartbeat.shell.http.app import application
+    from mcpl_heartbeat.shell.http.connections import Connections
+
+    connections = Connections(application(desk, host))
+    async with trio.open_nursery() as open_ones:
+        async with trio.open_nursery() as accepting:
+            accepting.start_soon(
+                partial(trio.serve_listeners, connections.serve, taken, handler_nursery=open_ones)
+            )
+            await stop.wait()
+            accepting.cancel_scope.cancel()
+        await connections.close()
+        open_ones.cancel_scope.deadline = trio.current_time() + FINISH
+
+
+@contextlib.contextmanager
+def _on_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Call ``stop``, inside trio, at the first signal; the second ends the process at once."""
+    token = trio.lowlevel.current_trio_token()
+    told = False
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        nonlocal told
+        if told:
+            os._exit(128 + number)
+        told = True
+        threading.Thread(target=_end_by_force, daemon=True).start()
+        with contextlib.suppress(trio.RunFinishedError):
+            token.run_sync_soon(stop, idempotent=True)
+
+    before = {
+        number: signal.signal(number, handle)
+        for number in _SIGNALS
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end_by_force() -> None:
+    time.sleep(TIME_TO_BE_GONE)
+    _log.warning("The store did not answer in time; leaving without it.")
+    os._exit(0)

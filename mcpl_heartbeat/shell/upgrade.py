@@ -1,0 +1,31 @@
+"""``mcpl-heartbeat store upgrade``: bring the store's tables to this version of the program."""
+
+import os
+import sys
+
+from mcpl_heartbeat.storage.store import urls
+from mcpl_heartbeat.storage.store.ports import StoreError
+
+
+def run(url: str | None) -> int:
+    """Upgrade the store at ``url``, else at ``HEARTBEAT_STORE``, else the default one.
+
+    Says from which revision to which; the exit status: 0, or 1 when it could not be done.
+    """
+    try:
+        chosen = url or os.environ.get("HEARTBEAT_STORE") or urls.default_url()
+        place = urls.read(chosen)
+        urls.need_extras(place)
+        from mcpl_heartbeat.storage.store import migrate  # noqa: PLC0415 - of the extra "serve"
+
+        before, after = migrate.upgrade(chosen)
+    except StoreError as error:
+        print(f"mcpl-heartbeat: {error}.", file=sys.stderr)
+        return 1
+    if before == after:
+        print(f"{place.shown} is up to date already (revision {after}).")
+    elif before is None:
+        print(f"{place.shown} was empty and is now at revision {after}.")
+    else:
+        print(f"{place.shown} was brought from revision {before} to {after}.")
+    return 0
