@@ -10,6 +10,7 @@ later call, when the save has ended, and one that asks the shared store when tha
 everything else is answered in the pass that read it (law 3).
 """
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -95,7 +96,10 @@ class Session:
             outgoing=self._outgoing,
             emit=self._emit,
         )
-        connection = Connection(zone, self._policy, self._outgoing, self._emit)
+        asks = itertools.count(1)
+        connection = Connection(
+            zone, self._policy, self._outgoing, self._emit, ask_id=lambda: next(asks)
+        )
         self._others = tuple(annex.make(connection) for annex in annexes)
         self._calls = WakeCalls(self._wing)
         self._tool_calls = ToolCalls(

@@ -42,7 +42,7 @@ class Wing(Calls, Protocol):
     """A wing at work on one connection."""
 
     def told(self, id: int, outcome: Any, now: Moment) -> None:
-        """The ``Ask`` with this id has ended."""
+        """The ``Ask`` with this id has ended; one of another wing is passed over."""
         ...
 
     def news(self, news: Any, asked: Moment, now: Moment) -> None:
@@ -84,6 +84,8 @@ class Connection(msgspec.Struct, frozen=True):
     gate: Policy
     outgoing: Outgoing[Any]
     emit: Callable[[Action], None]
+    ask_id: Callable[[], int]
+    """Gives the id of a new ``Ask``, unique over all wings."""
 
 
 class Annex(msgspec.Struct, frozen=True):

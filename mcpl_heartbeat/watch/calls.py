@@ -1,0 +1,72 @@
+"""The watch tools as an agent calls them here: each becomes an ``Ask`` and, later, its outcome."""
+
+from collections.abc import Callable
+
+import msgspec
+from msgspec import UNSET
+
+from mcpl_heartbeat.actions import Action, Ask, Moment
+from mcpl_heartbeat.mcp.arguments import Accepted, Refused, refusal_text
+from mcpl_heartbeat.mcp.tools import Tool, ToolResult
+from mcpl_heartbeat.times import utc_time
+from mcpl_heartbeat.watch.failures import Failure, refused
+from mcpl_heartbeat.watch.results import Result
+from mcpl_heartbeat.watch.texts import text_of
+
+TELLING = frozenset({"switch_status", "whoami", "inbox_poll"})
+"""The tools whose replies say why a push does not reach the agent."""
+
+Answer = Callable[[ToolResult], None]
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    tool: str
+    arguments: object
+    own: bool
+    answer: Answer
+
+
+class WatchCalls:
+    """The calls that are under way. ``troubles`` are sentences on pushes that do not arrive."""
+
+    def __init__(
+        self,
+        *,
+        emit: Callable[[Action], None],
+        ask_id: Callable[[], int],
+        troubles: Callable[[], tuple[str, ...]],
+    ) -> None:
+        self._emit = emit
+        self._ask_id = ask_id
+        self._troubles = troubles
+        self._asked: dict[int, _Asked] = {}
+
+    def call(self, tool: Tool, accepted: Accepted, now: Moment, answer: Answer) -> None:
+        """Ask the store; ``answer`` is called with what came of it."""
+        id = self._ask_id()
+        arguments = accepted.arguments
+        key = getattr(arguments, "agent_key", UNSET)
+        secret = None if key is UNSET else key
+        self._asked[id] = _Asked(tool.name, arguments, secret is None, answer)
+        self._emit(Ask(id, tool.name, arguments, secret))
+
+    def refused(self, tool: Tool, why: Refused, now: Moment) -> ToolResult:
+        """The error result of a call whose arguments were refused."""
+        failure = msgspec.structs.replace(refused(tool, why), server_time=utc_time(now.wall))
+        return ToolResult(refusal_text(tool, why), failure, is_error=True)
+
+    def told(self, id: int, outcome: Result | Failure, now: Moment) -> str | None:
+        """An ask has ended; gives the scope whose switch was beaten by it with the own key."""
+        asked = self._asked.pop(id, None)
+        if asked is None:
+            return None
+        if isinstance(outcome, Failure):
+            if outcome.server_time is UNSET:
+                outcome = msgspec.structs.replace(outcome, server_time=utc_time(now.wall))
+        elif asked.own and asked.tool in TELLING:
+            notes = (*outcome.notes, *self._troubles())
+            outcome = msgspec.structs.replace(outcome, notes=notes)
+        failed = isinstance(outcome, Failure)
+        asked.answer(ToolResult(text_of(asked.tool, outcome), outcome, is_error=failed))
+        beaten = asked.tool == "heartbeat" and asked.own and not failed
+        return getattr(asked.arguments, "scope", None) if beaten else None
