@@ -14,6 +14,8 @@ from mcpl_heartbeat.watch.rows import Entry, Envelope
 
 CLAIM_MS = 60_000
 """How long (ms) a server has to get an alert pushed before another may try."""
+MOST_NUDGES = 100
+"""How many nudges are given at a time, however many alerts may go with them."""
 PRESENT_MS = 60_000
 """How long (ms) the word of a server that it can push to an agent holds."""
 
@@ -81,11 +83,14 @@ _OVER = sa.delete(_PRESENCE).where(_PRESENCE.c.until <= _REAL)
 
 
 def news(tx: Transaction, agent: str, namespace: str, token: str, most: int) -> News:
-    """Claim what ``token`` may push to ``agent``. Its own claims are given, and hold, anew."""
+    """Claim what ``token`` may push to ``agent``, of alerts up to ``most``, which may be 0.
+
+    Its own claims are given, and hold, anew.
+    """
     return News(
         now=tx.now,
-        alerts=tuple(_claim(tx, agent, token, most)),
-        nudges=tuple(_nudge(tx, namespace, most)),
+        alerts=tuple(_claim(tx, agent, token, most)) if most else (),
+        nudges=tuple(_nudge(tx, namespace, MOST_NUDGES)),
     )
 
 

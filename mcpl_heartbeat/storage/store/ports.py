@@ -114,7 +114,10 @@ class StorePort(Protocol):
         """Whose secret it is."""
 
     def news(self, agent: str, namespace: str, token: str, most: int) -> News:
-        """Claim what is to be pushed to ``agent`` by the server ``token``, for a minute."""
+        """Claim what is to be pushed to ``agent`` by the server ``token``, for a minute.
+
+        ``most`` bounds the alerts and may be 0; nudges are given in any case.
+        """
 
     def pushed(self, token: str, seqs: Sequence[int], *, taken: bool) -> None:
         """A host took the push of these alerts, or did not: then another server may try."""
