@@ -13,13 +13,27 @@ from mcpl_heartbeat.watch.results import WhoamiResult
 SECRET = "hb_" + "s" * 43
 NOW = "2026-12-01T12:00:00.000Z"
 ADDRESS = "agent:" + "a" * 16
+WHO = WhoamiResult(
+    server_time=NOW,
+    address=ADDRESS,
+    namespace_id="ns_" + "0" * 24,
+    label=None,
+    registered_at=NOW,
+    total=0,
+    due=0,
+    next_due_at=None,
+    dead_lettered=0,
+    boxes=(),
+    switches={},
+    leases=0,
+)
 
 
 class NotingDesk:
     """Answers every call with ``outcome`` and keeps what it was asked."""
 
     def __init__(self, outcome: Outcome | Exception | None = None) -> None:
-        self.outcome = outcome or WhoamiResult(server_time=NOW, address=ADDRESS)
+        self.outcome = outcome or WHO
         self.calls: list[tuple[str, Arguments, str | None]] = []
         self.trouble: str | None = None
 

@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import pytest
 
 from mcpl_heartbeat.shell.http.app import application
@@ -10,7 +11,7 @@ from mcpl_heartbeat.shell.http.routes import PATHS
 from mcpl_heartbeat.watch.failures import STATUS, failure, unavailable
 from mcpl_heartbeat.watch.results import LeaseResult
 from mcpl_heartbeat.watch.tools import TOOLS
-from tests.http.support import ADDRESS, NOW, SECRET, NotingDesk, bearer, client
+from tests.http.support import ADDRESS, NOW, SECRET, WHO, NotingDesk, bearer, client
 
 pytestmark = pytest.mark.trio
 
@@ -50,7 +51,7 @@ async def test_each_route_is_the_door_of_one_tool(path: str) -> None:
     async with client(desk) as http:
         response = await http.post(path, json=BODIES[path], headers=bearer())
     assert response.status_code == 200
-    assert response.json() == {"server_time": NOW, "notes": [], "address": ADDRESS}
+    assert response.json() == json.loads(msgspec.json.encode(WHO))
     [(tool, arguments, secret)] = desk.calls
     assert (tool, secret) == (PATHS[path], SECRET)
     for name, value in BODIES[path].items():
