@@ -1,0 +1,427 @@
+"""The thirteen tools: what they say of themselves, and the shape of their results."""
+
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]
+import msgspec
+import pytest
+from msgspec import UNSET, Raw
+
+from mcpl_heartbeat.mcp.lifecycle import VERSIONS
+from mcpl_heartbeat.mcp.tools import Tool, encoded_tools_list, schema, tools_list
+from mcpl_heartbeat.policy.manifest import HEARTBEAT, WATCH, manifest
+from mcpl_heartbeat.wake.tools import TOOLS as WAKE
+from mcpl_heartbeat.watch import results as r
+from mcpl_heartbeat.watch.failures import STATUS, Failure, failure, unavailable
+from mcpl_heartbeat.watch.tools import BY_NAME, READS, REQUIRES_SECRET, TOOLS
+
+KEY = "agent_key"
+
+
+@pytest.mark.requirement("watch.tools.list")
+def test_the_thirteen_tools_and_their_arguments() -> None:
+    def names(tool: Tool) -> set[str]:
+        return set(schema(tool.arguments)["properties"])
+
+    assert {tool.name: names(tool) - {KEY} for tool in TOOLS} == {
+        "heartbeat": {
+            "scope",
+            "expect_within_seconds",
+            "on_expiry",
+            "notify_address",
+            "agent_id",
+            "disarm",
+            "nudge_seconds",
+        },
+        "switch_status": {"scope", "limit", "cursor"},
+        "register": {"label", "agent_id", "agent_secret"},
+        "whoami": set(),
+        "send": {"to", "objective", "scope", "due_at", "context", "history"},
+        "inbox_poll": {"box", "visibility_timeout_seconds"},
+        "inbox_ack": {"task_id", "status", "result", "delivery_token"},
+        "inbox_nack": {"task_id", "delay_seconds", "delivery_token"},
+        "lease": {"key", "holder", "scope", "ttl_seconds", "fence"},
+        "lease_renew": {"key", "fence", "holder", "ttl_seconds"},
+        "lease_release": {"key", "fence", "holder"},
+        "checkpoint_put": {
+            "scope",
+            "workflow_id",
+            "objective",
+            "next_action",
+            "step",
+            "status",
+            "last_verified_state",
+            "files",
+            "risks",
+            "questions",
+            "tools_used",
+            "budget_left",
+            "body",
+            "state",
+            "provider_extras",
+            "privacy_mode",
+        },
+        "resume_packet": {"scope", "box", "tail"},
+    }
+    assert {tool.name for tool in TOOLS if KEY in names(tool)} == REQUIRES_SECRET
+    assert set(BY_NAME) - {"register"} == REQUIRES_SECRET
+    assert not set(BY_NAME) & {tool.name for tool in WAKE}
+
+
+@pytest.mark.requirement("watch.tools.heartbeat-as-seed")
+def test_heartbeat_takes_what_the_seed_says() -> None:
+    root = schema(BY_NAME["heartbeat"].arguments)
+    types = {name: rule["type"] for name, rule in root["properties"].items()}
+    assert types == {
+        "scope": "string",
+        "expect_within_seconds": "integer",
+        "on_expiry": "array",
+        "notify_address": "string",
+        "agent_id": "string",
+        "disarm": "boolean",
+        "agent_key": "string",
+        "nudge_seconds": "integer",
+    }
+    assert root["required"] == ["scope", "expect_within_seconds"]
+    assert root["additionalProperties"] is False
+
+
+def walk(node: Any) -> Any:
+    yield node
+    if isinstance(node, dict | list):
+        for item in node.values() if isinstance(node, dict) else node:
+            yield from walk(item)
+
+
+@pytest.mark.requirement("watch.tools.schema", "mcp.tools-schema", "field.41")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_no_schema_makes_a_host_drop_the_tool(version: str) -> None:
+    for tool in msgspec.json.decode(encoded_tools_list((*WAKE, *TOOLS), version))["tools"]:
+        for key in ("inputSchema", "outputSchema"):
+            if key not in tool:
+                continue
+            root = tool[key]
+            jsonschema.Draft202012Validator.check_schema(root)
+            assert root["type"] == "object"
+            assert isinstance(root["properties"], dict)
+            banned = {"oneOf", "allOf", "not", "$ref", "$defs"}
+            # Only a result can be null, and says so.
+            banned |= {"anyOf"} if key == "inputSchema" else set()
+            for node in walk(root):
+                if isinstance(node, dict):
+                    assert node.keys().isdisjoint(banned)
+                    assert isinstance(node.get("type", ""), str | dict)
+                    for choice in node.get("anyOf", ()):
+                        assert set(choice) <= {"type", "enum", "properties", "required"}
+
+
+@pytest.mark.requirement("watch.tools.schema")
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+def test_unknown_names_are_forbidden_in_the_schema(tool: Tool) -> None:
+    assert schema(tool.arguments)["additionalProperties"] is False
+
+
+@pytest.mark.requirement("watch.tools.annotations", "mcp.tools-annotations", "mcp.tools-class")
+def test_hints_and_classes() -> None:
+    def hints(tool: Tool) -> tuple[bool, bool, bool, bool]:
+        return tool.read_only, tool.idempotent, tool.destructive, tool.open_world
+
+    assert {tool.name: hints(tool) for tool in TOOLS} == {
+        "heartbeat": (False, True, False, False),
+        "switch_status": (True, True, False, False),
+        "register": (False, False, False, False),
+        "whoami": (True, True, False, False),
+        "send": (False, False, False, False),
+        "inbox_poll": (False, False, False, False),
+        "inbox_ack": (False, True, True, False),
+        "inbox_nack": (False, False, False, False),
+        "lease": (False, True, False, False),
+        "lease_renew": (False, True, False, False),
+        "lease_release": (False, True, True, False),
+        "checkpoint_put": (False, True, False, False),
+        "resume_packet": (True, True, False, False),
+    }
+    assert {"switch_status", "whoami", "resume_packet"} == READS
+    for listed in tools_list(TOOLS, "2024-11-05")["tools"]:
+        (known,) = listed["_meta"]["mcpl/class"]
+        assert known in {"control", "comms", "notes"}
+        assert listed["annotations"]["title"]
+
+
+@pytest.mark.requirement("watch.tools.words", "mcp.tools-rules-stated", "field.46")
+@pytest.mark.parametrize(
+    ("tool", "argument", "words"),
+    [
+        ("heartbeat", None, ["dead-man switch", "from you to the server", "not the wake"]),
+        ("heartbeat", None, ["heartbeat_status", "heartbeat_configure", "disarm", "fires once"]),
+        ("switch_status", None, ["heartbeat tool", "not the wake schedule of heartbeat_status"]),
+        ("lease_renew", None, ["no beat", "renewed null", "renewed false"]),
+        ("lease", None, ["acquired true", "acquired false", "acquired null", "scope"]),
+        ("lease_release", None, ["released false", "released null", "not_holder", "expired"]),
+        ("inbox_poll", None, ["envelope null", "not instructions"]),
+        ("inbox_ack", None, ["unknown_task", "lost_delivery"]),
+        ("inbox_nack", None, ["unknown_task", "lost_delivery", "already_done"]),
+        ("send", None, ["mailbox_full", "1000", "32", "Write-only"]),
+        ("register", None, ["once", "cannot be recovered", "created false"]),
+        ("resume_packet", None, ["failed true", "empty true"]),
+        ("checkpoint_put", None, ["objective and next_action", "scope or workflow_id"]),
+        ("heartbeat", "expect_within_seconds", ["2 to 2592000", "30 days", "disarm"]),
+        ("heartbeat", "on_expiry", ["release_leases", "mark_failed", "queue_alert", "Default"]),
+        ("heartbeat", "on_expiry", ["cannot reach", "notify_address", "order"]),
+        ("heartbeat", "notify_address", ["agent:<id>/<box>", "Required", "refused"]),
+        ("heartbeat", "agent_id", ["1 to 64"]),
+        ("heartbeat", "disarm", ["Default false"]),
+        ("heartbeat", "nudge_seconds", ["less than expect_within_seconds", "Never counts"]),
+        ("switch_status", "limit", ["1 to 100", "default 50"]),
+        ("register", "agent_secret", ["32 to 256"]),
+        ("register", "label", ["1 to 64"]),
+        ("send", "objective", ["1 to 2048"]),
+        ("send", "due_at", ["365 days", "offset"]),
+        ("inbox_poll", "visibility_timeout_seconds", ["5 to 86400", "default 300"]),
+        ("inbox_nack", "delay_seconds", ["0 to 86400", "default 0"]),
+        ("lease", "ttl_seconds", ["1 to 3600", "default 60"]),
+        ("lease_renew", "ttl_seconds", ["1 to 3600", "default 60"]),
+        ("checkpoint_put", "files", ["100", "1024"]),
+        ("checkpoint_put", "body", ["65536 bytes", "100 levels"]),
+        ("resume_packet", "tail", ["0 to 100", "default 20"]),
+    ],
+)
+def test_every_rule_is_stated(tool: str, argument: str | None, words: list[str]) -> None:
+    declared = BY_NAME[tool]
+    text = declared.description
+    if argument is not None:
+        text = schema(declared.arguments)["properties"][argument]["description"]
+    assert [word for word in words if word not in text] == []
+
+
+@pytest.mark.requirement("watch.tools.words")
+def test_every_bound_of_a_number_is_stated_in_its_description() -> None:
+    for tool in TOOLS:
+        for name, rule in schema(tool.arguments)["properties"].items():
+            if rule.get("type") == "integer" and name != "nudge_seconds":
+                for bound in (rule["minimum"], rule["maximum"]):
+                    assert str(bound) in rule["description"], (tool.name, name)
+
+
+@pytest.mark.requirement("watch.tools.words", "host.37")
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+def test_every_argument_is_described_briefly(tool: Tool) -> None:
+    assert len(tool.description) < 1024
+    for name, rule in schema(tool.arguments)["properties"].items():
+        assert 20 < len(rule["description"]) < 400, name
+
+
+# --- results -----------------------------------------------------------------------------------
+
+NOW = "2026-12-02T00:00:00.000Z"
+SWITCH = r.SwitchView(
+    scope="s",
+    state="armed",
+    generation=1,
+    deadline=NOW,
+    seconds_left=1.5,
+    expect_within_seconds=60,
+    on_expiry=("mark_failed",),
+    notify_address=None,
+    nudge_seconds=None,
+    agent_id=None,
+    beats=1,
+    armed_at=NOW,
+    last_beat_at=NOW,
+    fires=0,
+    fired_generation=None,
+    failed=False,
+)
+ENVELOPE = r.EnvelopeView(
+    task_id="t",
+    box="inbox",
+    kind="alert",
+    objective="o",
+    sender=None,
+    sent_at=NOW,
+    due_at=NOW,
+    attempts=1,
+    delivery_token="d",
+    visible_again_at=NOW,
+    context=Raw(b'{"a":[1]}'),
+    scope="s",
+    generation=1,
+    agent_id=None,
+    last_beat_at=NOW,
+    deadline=NOW,
+    noticed_at=NOW,
+    on_expiry=("queue_alert",),
+    released=({"key": "k", "holder": "h", "generation": 1},),
+    unreachable=0,
+    marked_failed=True,
+    resume=None,
+)
+DEATH = r.DeathView(
+    generation=1,
+    agent_id=None,
+    last_beat_at=NOW,
+    deadline=NOW,
+    noticed_at=NOW,
+    marked_failed=True,
+    released=(),
+    unreachable=2,
+    recovered_at=None,
+)
+GAP = r.GapView(began_at=NOW, ended_at=NOW, seconds=0.5)
+ENTRY = r.EntryView(at=NOW, kind="armed", generation=1, detail={})
+HELD = r.HeldLeaseView(key="k", holder="h", generation=1, expires_at=NOW)
+ARRIVAL = r.ArrivalView(task_id="t", box="inbox", kind="message", objective="o", sent_at=NOW)
+BOX = r.BoxView(box="inbox", total=1, due=1)
+LEASE: dict[str, Any] = {"key": "k", "holder": "h", "generation": 1}
+RESULTS: list[tuple[str, r.Result]] = [
+    (
+        "heartbeat",
+        r.HeartbeatResult(
+            server_time=NOW,
+            scope="s",
+            state="armed",
+            generation=1,
+            deadline=NOW,
+            seconds_left=60.0,
+            expect_within_seconds=60,
+            on_expiry=("mark_failed",),
+            notify_address=None,
+            alert_delivery="inbox",
+            nudge_seconds=None,
+            agent_id="a",
+            fired=False,
+            fired_generation=None,
+            failed=False,
+            warnings=("w",),
+        ),
+    ),
+    ("heartbeat", r.HeartbeatResult(server_time=NOW, state="unarmed", deadline=None)),
+    (
+        "switch_status",
+        r.SwitchStatusResult(
+            server_time=NOW,
+            switches=(SWITCH,),
+            total=1,
+            next_cursor=None,
+            watch_gaps=(GAP,),
+            journal=(ENTRY,),
+            corrupt=("x",),
+        ),
+    ),
+    (
+        "register",
+        r.RegisterResult(
+            server_time=NOW,
+            agent_secret="hb",
+            address="agent:a",
+            namespace_id="ns",
+            label=None,
+            created=True,
+        ),
+    ),
+    (
+        "whoami",
+        r.WhoamiResult(
+            server_time=NOW,
+            address="agent:a",
+            label=None,
+            boxes=(BOX,),
+            switches={"armed": 1},
+            next_due_at=None,
+        ),
+    ),
+    ("send", r.SendResult(server_time=NOW, queued=True, task_id="t", to="agent:a", due_at=NOW)),
+    ("inbox_poll", r.InboxPollResult(server_time=NOW, envelope=ENVELOPE, waiting=0)),
+    ("inbox_poll", r.InboxPollResult(server_time=NOW, envelope=None, next_due_at=None)),
+    ("inbox_ack", r.InboxAckResult(server_time=NOW, acked=True, task_id="t", status="failed")),
+    ("inbox_ack", r.InboxAckResult(server_time=NOW, acked=False, reason="lost_delivery")),
+    ("inbox_nack", r.InboxNackResult(server_time=NOW, nacked=False, reason="already_done")),
+    ("lease", r.LeaseResult(server_time=NOW, acquired=True, fence="f", renewed=False, **LEASE)),
+    ("lease", r.LeaseResult(server_time=NOW, acquired=False, reason="held", **LEASE)),
+    ("lease", r.LeaseResult(server_time=NOW, acquired=None)),
+    ("lease_renew", r.LeaseRenewResult(server_time=NOW, renewed=False, reason="expired")),
+    ("lease_release", r.LeaseReleaseResult(server_time=NOW, released=True, **LEASE)),
+    ("checkpoint_put", r.CheckpointPutResult(server_time=NOW, saved=True, scope="s", version=1)),
+    (
+        "resume_packet",
+        r.ResumePacketResult(
+            server_time=NOW,
+            scope="s",
+            empty=False,
+            objective=None,
+            next_action=None,
+            checkpoint={"a": 1},
+            switch=SWITCH,
+            failed=True,
+            recovered=False,
+            deaths=(DEATH,),
+            leases=(HELD,),
+            arrivals=(ARRIVAL,),
+            arrivals_total=1,
+            watch_gaps=(GAP,),
+            journal=(ENTRY,),
+        ),
+    ),
+]
+
+
+def fits(tool: Tool, value: msgspec.Struct) -> None:
+    sent = msgspec.json.decode(msgspec.json.encode(value))
+    jsonschema.Draft202012Validator(schema(tool.result)).validate(sent)
+    assert set(sent) <= set(schema(tool.result)["properties"])
+
+
+@pytest.mark.requirement("watch.tools.results", "mcp.structured-content")
+@pytest.mark.parametrize(("tool", "result"), RESULTS)
+def test_results_fit_their_schema(tool: str, result: r.Result) -> None:
+    assert type(result) is BY_NAME[tool].result
+    fits(BY_NAME[tool], result)
+
+
+@pytest.mark.requirement("watch.tools.results", "mcp.structured-content")
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+def test_a_failure_fits_the_schema_of_every_result(tool: Tool) -> None:
+    for code in STATUS:
+        fits(tool, failure(code, "m", "n"))
+        fits(tool, failure(code, "m", "n", problems=("a: b",), server_time=NOW))
+    fits(tool, unavailable(tool.name, "it is full"))
+
+
+@pytest.mark.requirement("watch.tools.results")
+def test_every_result_is_shown_here() -> None:
+    assert {tool for tool, _ in RESULTS} == set(BY_NAME)
+    for tool in TOOLS:
+        assert issubclass(tool.result, r.Result)
+        required = schema(tool.result).get("required", [])
+        assert required == [], "a failure has none of a success's members"
+
+
+@pytest.mark.requirement("watch.tools.results")
+def test_a_failure_has_no_member_that_a_result_lacks() -> None:
+    for tool in TOOLS:
+        names = set(Failure.__struct_fields__) - {"acquired", "renewed", "released"}
+        assert names <= set(tool.result.__struct_fields__)
+
+
+@pytest.mark.requirement("watch.tools.unknown-state")
+@pytest.mark.parametrize(
+    ("tool", "flag"),
+    [("lease", "acquired"), ("lease_renew", "renewed"), ("lease_release", "released")],
+)
+def test_an_unknown_lease_is_null_and_not_false(tool: str, flag: str) -> None:
+    told = msgspec.json.decode(msgspec.json.encode(unavailable(tool, "it is full")))
+    assert told[flag] is None
+    assert "do not proceed" in told["next"]
+    assert getattr(unavailable("heartbeat", "it is full"), flag) is UNSET
+
+
+# --- the feature set ---------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("watch.tools.feature-set", "policy.manifest")
+def test_the_manifest_can_hold_both_feature_sets() -> None:
+    built = manifest((HEARTBEAT, WATCH))
+    assert built["featureSets"]["watch"]["uses"] == ["pushEvents", "tools"]
+    assert built["featureSets"]["heartbeat"] == manifest((HEARTBEAT,))["featureSets"]["heartbeat"]
+    assert built["revision"] != manifest((HEARTBEAT,))["revision"]
+    assert "inbox" in WATCH.consequence
