@@ -64,6 +64,7 @@ def fire_all(tx: Transaction, due: Sequence[Switch]) -> Settled:
     settled = Settled()
     if not due:
         return settled
+    due = sorted(due, key=lambda switch: switch.deadline_watched)
     try:
         with tx.conn.begin_nested():
             settled.fired = _fire(tx, due)

@@ -67,7 +67,6 @@ def sweep(tx: Transaction, most: int) -> Swept:
     corrupt = [key[1] for key in loaded.corrupt]
     switches.set_aside(tx, loaded)
     ready = [switch for switch in loaded.switches.values() if is_due(switch, tx.now)]
-    ready.sort(key=lambda switch: switch.deadline_watched)
     settled = fires.fire_all(tx, ready)
     corrupt.extend(key[1] for key in settled.aside)
     return Swept(

@@ -1,0 +1,164 @@
+"""The operations on a real database, under a clock in the test's hand.
+
+What the store adds (connections, retries, watchers) is left out; each ``call`` is one transaction.
+"""
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Self, TypeVar
+
+import msgspec
+import sqlalchemy as sa
+
+from mcpl_heartbeat.storage.store import engine, news, operations, schema, sweep, urls
+from mcpl_heartbeat.storage.store.ports import Ask, News, Outcome, Swept
+from mcpl_heartbeat.storage.store.transaction import Transaction
+from mcpl_heartbeat.watch import identity
+from mcpl_heartbeat.watch.clock import Gap, Reading
+from mcpl_heartbeat.watch.failures import Failure
+from mcpl_heartbeat.watch.tools import TOOLS
+
+T = TypeVar("T")
+
+START = 1_800_000_000_000
+SALT = b"0123456789abcdef0123456789abcdef"
+ARGUMENTS: dict[str, Any] = {tool.name: tool.arguments for tool in TOOLS}
+
+
+class Agent:
+    """Somebody who is registered; a tool's name is a method that calls it."""
+
+    def __init__(self, rig: "Rig", secret: str) -> None:
+        self._rig = rig
+        self.secret = secret
+        self.namespace = identity.namespace_of(SALT, secret)
+        self.id = identity.agent_of(SALT, self.namespace)
+        self.address = f"agent:{self.id}"
+
+    def ask(self, tool: str, **arguments: Any) -> Ask:
+        if tool == "heartbeat":
+            arguments = {"scope": "s", "expect_within_seconds": 30, **arguments}
+        return Ask(tool, ARGUMENTS[tool](**arguments), self.secret)
+
+    def look(self, tool: str, **arguments: Any) -> Any:
+        return self._rig.look(self.ask(tool, **arguments))
+
+    def __getattr__(self, tool: str) -> Callable[..., Any]:
+        if tool not in ARGUMENTS:
+            raise AttributeError(tool)
+        return lambda **arguments: self._rig.call(self.ask(tool, **arguments))
+
+
+class Rig:
+    """A store's database and its time, in ms since the start."""
+
+    def __init__(self, url: str) -> None:
+        self._engine = engine.make_engine(urls.read(url))
+        schema.metadata.create_all(self._engine)
+        self._conn = self._engine.connect()
+        if self._conn.dialect.name == "sqlite":
+            # No power cut comes in the middle of these tests.
+            self._conn.exec_driver_sql("PRAGMA synchronous = OFF")
+            self._conn.rollback()
+        self._reader = engine.reading(self._engine).connect()
+        self._random = random.Random(0)
+        self.real = START
+        self.gaps: tuple[Gap, ...] = ()
+        self.shift = 0
+        self.statements: list[str] = []
+        sa.event.listen(self._engine, "before_cursor_execute", self._note)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._conn.close()
+        self._reader.close()
+        self._engine.dispose()
+
+    @property
+    def now(self) -> Reading:
+        return Reading(self.real, sum(gap.length for gap in self.gaps), self.shift, self.gaps)
+
+    def advance(self, seconds: float) -> None:
+        self.real += round(seconds * 1000)
+
+    def gap(self, seconds: float) -> None:
+        """Let time pass in which nobody watches, and have the store notice."""
+        began, cut = self.real, self.now.cut
+        self.advance(seconds)
+        self.gaps = (*self.gaps, Gap(began, self.real, cut))
+        self.do(sweep.after_gap)
+
+    def do(self, work: Callable[[Transaction], T]) -> T:
+        """Do ``work`` in a transaction."""
+        with self._writing() as tx:
+            return work(tx)
+
+    @contextmanager
+    def _writing(self) -> Iterator[Transaction]:
+        engine.begin_writing(self._conn)
+        try:
+            yield Transaction(self._conn, self.now, SALT, self._random.randbytes)
+        except BaseException:
+            self._conn.rollback()
+            raise
+        self._conn.commit()
+
+    def batch(self, *asks: Ask) -> list[Outcome]:
+        return self.do(lambda tx: operations.carry_out(tx, asks))
+
+    def call(self, ask: Ask) -> Any:
+        return self.batch(ask)[0]
+
+    def look(self, ask: Ask) -> Any:
+        with self._reader.begin():
+            tx = Transaction(self._reader, self.now, SALT, self._random.randbytes)
+            return operations.look(tx, ask)
+
+    def agent(self, name: str = "a") -> Agent:
+        """Register somebody."""
+        agent = Agent(self, (name * 32)[:32])
+        result = self.call(Ask("register", ARGUMENTS["register"](agent_secret=agent.secret)))
+        assert result.address == agent.address
+        return agent
+
+    def sweep(self, most: int = 200) -> Swept:
+        return self.do(lambda tx: sweep.sweep(tx, most))
+
+    def news(self, agent: Agent, token: str = "server", most: int = 50) -> News:
+        return self.do(lambda tx: news.news(tx, agent.id, agent.namespace, token, most))
+
+    def pushed(self, seqs: list[int], *, taken: bool, token: str = "server") -> None:
+        self.do(lambda tx: news.pushed(tx, token, seqs, taken=taken))
+
+    def present(self, agent: Agent, token: str = "server", *, here: bool = True) -> None:
+        self.do(lambda tx: news.present(tx, agent.id, token, here=here))
+
+    def sql(self, statement: str, **parameters: Any) -> None:
+        """Change rows behind the store's back."""
+        self.do(lambda tx: tx.conn.execute(sa.text(statement), parameters))
+
+    def rows(self, table: sa.Table, **equal: Any) -> list[dict[str, Any]]:
+        """Read rows of a table, in the order of their keys."""
+        query = sa.select(table).order_by(*table.primary_key).filter_by(**equal)
+        return self.do(lambda tx: [dict(row._mapping) for row in tx.conn.execute(query)])
+
+    def dump(self) -> dict[str, list[dict[str, Any]]]:
+        """Read all there is."""
+        return {table.name: self.rows(table) for table in schema.metadata.sorted_tables}
+
+    def _note(self, _conn: object, _cursor: object, statement: str, *_: object) -> None:
+        self.statements.append(statement)
+
+
+def told(outcome: Any) -> dict[str, Any]:
+    """Give an outcome as it goes over the wire."""
+    values: dict[str, Any] = msgspec.to_builtins(outcome)
+    return values
+
+
+def refused(outcome: Any) -> Failure:
+    assert isinstance(outcome, Failure), outcome
+    return outcome
