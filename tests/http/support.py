@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 import httpx
 
+from mcpl_heartbeat.shell.counters import Counters
 from mcpl_heartbeat.shell.http.app import application
 from mcpl_heartbeat.storage.store.ports import Outcome, Stats
 from mcpl_heartbeat.watch.arguments import Arguments
@@ -36,6 +37,7 @@ class NotingDesk:
         self.outcome = outcome or WHO
         self.calls: list[tuple[str, Arguments, str | None]] = []
         self.trouble: str | None = None
+        self.counters = Counters()
 
     async def call(self, tool: str, arguments: Arguments, secret: str | None) -> Outcome:
         self.calls.append((tool, arguments, secret))

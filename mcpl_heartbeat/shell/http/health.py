@@ -5,6 +5,7 @@ from typing import Literal, Protocol
 import msgspec
 
 import mcpl_heartbeat
+from mcpl_heartbeat.shell.counters import Counters
 from mcpl_heartbeat.shell.http import replies
 from mcpl_heartbeat.shell.http.replies import Receive, Scope, Send
 from mcpl_heartbeat.shell.http.routes import Desk
@@ -13,6 +14,10 @@ from mcpl_heartbeat.storage.store.ports import Stats
 
 class Watched(Desk, Protocol):
     """What the doors for operators need of ``shell/desk.py``."""
+
+    @property
+    def counters(self) -> Counters:
+        """What this server has done so far."""
 
     @property
     def trouble(self) -> str | None:

@@ -1,0 +1,317 @@
+"""Raw bytes over a socket: the quick way, what goes to Hypercorn instead, and the stop."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+import trio.testing
+
+from mcpl_heartbeat.shell.http.app import application
+from mcpl_heartbeat.shell.http.connections import IDLE, SLOW, Connections
+from mcpl_heartbeat.shell.http.replies import MAX_BODY
+from mcpl_heartbeat.watch.failures import Failure
+from tests.http.support import SECRET, NotingDesk
+
+pytestmark = pytest.mark.trio
+
+HEAD = (
+    f"POST /v1/whoami HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {SECRET}\r\n"
+).encode()
+PLAIN = HEAD + b"Content-Length: 2\r\n\r\n{}"
+
+
+class Peer:
+    """The client's end."""
+
+    def __init__(self, stream: trio.SocketStream) -> None:
+        self.stream = stream
+        self._read = b""
+
+    async def send(self, data: bytes) -> None:
+        await self.stream.send_all(data)
+
+    async def answer(self) -> tuple[int, dict[str, str], bytes]:
+        """Read one response with a Content-Length, or without a body."""
+        while b"\r\n\r\n" not in self._read:
+            await self._more()
+        head, _, self._read = self._read.partition(b"\r\n\r\n")
+        first, *lines = head.decode().split("\r\n")
+        headers = {n.lower(): v.strip() for n, _, v in (line.partition(":") for line in lines)}
+        length = int(headers.get("content-length", 0))
+        while len(self._read) < length:
+            await self._more()
+        body, self._read = self._read[:length], self._read[length:]
+        return int(first.split()[1]), headers, body
+
+    async def _more(self) -> None:
+        data = await self.stream.receive_some(65_536)
+        assert data, f"closed after {self._read!r}"
+        self._read += data
+
+    async def closed(self) -> bool:
+        """Wait for the server's end of the connection."""
+        try:
+            return not self._read and await self.stream.receive_some(1) == b""
+        except trio.BrokenResourceError:
+            return True
+
+
+class Stage:
+    """A server on a real socket, its desk, and clients of it."""
+
+    def __init__(self, nursery: trio.Nursery, desk: NotingDesk, app=None) -> None:
+        self.desk = desk
+        self.connections = Connections(app or application(desk, "127.0.0.1"))
+        self._nursery = nursery
+        self._clients: list[trio.SocketStream] = []
+        self.ended = trio.Event()
+
+    async def connect(self) -> Peer:
+        listener = (await trio.open_tcp_listeners(0, host="127.0.0.1"))[0]
+        stream = await trio.open_tcp_stream(*listener.socket.getsockname())
+        accepted = await listener.accept()
+        await listener.aclose()
+        self._nursery.start_soon(self._serve, accepted)
+        self._clients.append(stream)
+        return Peer(stream)
+
+    async def leave(self) -> None:
+        for stream in self._clients:
+            await trio.aclose_forcefully(stream)
+
+    async def _serve(self, stream: trio.SocketStream) -> None:
+        try:
+            await self.connections.serve(stream)
+        finally:
+            await trio.aclose_forcefully(stream)
+        self.ended.set()
+
+
+@asynccontextmanager
+async def stage(desk: NotingDesk | None = None, app=None) -> AsyncIterator[Stage]:
+    async with trio.open_nursery() as nursery:
+        at = Stage(nursery, desk or NotingDesk(), app)
+        try:
+            yield at
+        finally:
+            await at.leave()
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.requirement("watch.http.connections")
+async def test_a_connection_stays_open_for_the_next_request() -> None:
+    async with stage() as at:
+        peer = await at.connect()
+        for _ in range(3):
+            await peer.send(PLAIN)
+            status, headers, body = await peer.answer()
+            assert (status, headers["content-type"]) == (200, "application/json")
+            assert headers["date"].endswith("GMT")
+            assert body.startswith(b"{")
+    assert len(at.desk.calls) == 3
+
+
+@pytest.mark.requirement("watch.http.connections")
+async def test_requests_cut_anywhere_and_sent_ahead_are_answered_in_order() -> None:
+    other = PLAIN.replace(b"/v1/whoami", b"/v1/nowhere")
+    stream = PLAIN + other + PLAIN
+    async with stage() as at:
+        peer = await at.connect()
+        for cut in range(0, len(stream), 7):
+            await peer.send(stream[cut : cut + 7])
+        assert [(await peer.answer())[0] for _ in range(3)] == [200, 404, 200]
+        peer = await at.connect()
+        await peer.send(stream)
+        assert [(await peer.answer())[0] for _ in range(3)] == [200, 404, 200]
+
+
+@pytest.mark.requirement("watch.http.connections")
+async def test_a_client_that_says_close_is_answered_and_left() -> None:
+    async with stage() as at:
+        peer = await at.connect()
+        await peer.send(HEAD + b"Connection: close\r\nContent-Length: 2\r\n\r\n{}")
+        assert (await peer.answer())[0] == 200
+        assert await peer.closed()
+
+
+@pytest.mark.requirement("watch.http.connections")
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n1\r\n}\r\n0\r\n\r\n",
+        HEAD.replace(b"HTTP/1.1", b"HTTP/1.0") + b"Content-Length: 2\r\n\r\n{}",
+        HEAD.replace(b"/v1/", b"/%76%31/") + b"Content-Length: 2\r\n\r\n{}",
+        HEAD.replace(b"POST /v1/whoami", b"GET /healthz") + b"\r\n",
+        HEAD + b"\r\n",
+    ],
+)
+async def test_whatever_is_not_plain_is_answered_too(request_bytes: bytes) -> None:
+    async with stage() as at:
+        peer = await at.connect()
+        await peer.send(PLAIN)
+        assert (await peer.answer())[0] == 200
+        await peer.send(request_bytes)
+        assert (await peer.answer())[0] == 200
+
+
+@pytest.mark.requirement("watch.http.connections")
+async def test_a_client_that_waits_to_be_told_to_go_on_is_told() -> None:
+    async with stage() as at:
+        peer = await at.connect()
+        await peer.send(HEAD + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n")
+        assert (await peer.answer())[0] == 100
+        await peer.send(b"{}")
+        assert (await peer.answer())[0] == 200
+
+
+@pytest.mark.requirement("watch.http.too-large")
+@pytest.mark.parametrize(
+    "framing", [b"Content-Length: 99999999\r\n", b"Transfer-Encoding: chunked\r\n"]
+)
+async def test_a_body_that_is_too_long_is_refused_while_it_comes(framing: bytes) -> None:
+    async with stage() as at:
+        peer = await at.connect()
+        await peer.send(HEAD + framing + b"\r\n")
+        size = MAX_BODY + 70_000
+        with trio.CancelScope() as sending:
+            async with trio.open_nursery() as nursery:
+
+                @nursery.start_soon
+                async def send() -> None:
+                    try:
+                        chunk = b"%x\r\n" % size if b"chunked" in framing else b""
+                        await peer.send(chunk + b" " * size)
+                    except trio.BrokenResourceError:
+                        pass
+
+                status, _, body = await peer.answer()
+                sending.cancel()
+    assert status == 413
+    assert b"too_large" in body
+    assert not at.desk.calls
+
+
+@pytest.mark.requirement("watch.http.malformed")
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"HELLO\r\n\r\n",
+        HEAD + b"Content-Length: two\r\n\r\n",
+        HEAD + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+        HEAD + b"Bad Header: x\r\nContent-Length: 2\r\n\r\n{}",
+        HEAD + b"X: " + b"x" * 70_000,
+        HEAD.replace(b"Host: localhost\r\n", b"") + b"Content-Length: 2\r\n\r\n{}",
+    ],
+)
+async def test_what_is_no_http_is_refused_in_the_one_shape(sent: bytes) -> None:
+    import msgspec
+
+    async with stage() as at:
+        peer = await at.connect()
+        await peer.send(sent)
+        status, headers, body = await peer.answer()
+        assert msgspec.json.decode(body, type=Failure).status == status
+        assert headers["connection"] == "close"
+        await at.ended.wait()
+    assert status in {400, 413, 431}
+    assert not at.desk.calls
+
+
+class InMemory:
+    """The server's end of a stream without sockets, so that the clock may jump."""
+
+    def __init__(self, stream: trio.StapledStream) -> None:
+        self.receive_some = stream.receive_some
+        self.send_all = stream.send_all
+        self.socket = self
+
+    def getpeername(self) -> tuple[str, int]:
+        return "127.0.0.1", 1
+
+    getsockname = getpeername
+
+
+@pytest.mark.requirement("watch.http.slow-clients")
+@pytest.mark.parametrize(
+    ("sent", "within"),
+    [
+        (b"", IDLE),
+        (HEAD, SLOW),
+        (HEAD + b"Content-Length: 2\r\n\r\n{", SLOW),
+        (PLAIN, IDLE),
+        (PLAIN + HEAD, SLOW),
+    ],
+)
+async def test_a_client_that_says_no_more_is_left(
+    sent: bytes, within: float, autojump_clock
+) -> None:
+    desk = NotingDesk()
+    ours, theirs = trio.testing.memory_stream_pair()
+    await ours.send_all(sent)
+    await Connections(application(desk, "127.0.0.1")).serve(InMemory(theirs))  # type: ignore[arg-type]
+    assert trio.current_time() == pytest.approx(within)
+    assert len(desk.calls) == sent.count(PLAIN)
+
+
+@pytest.mark.requirement("watch.http.slow-clients")
+async def test_a_client_that_takes_no_answer_is_left(autojump_clock, caplog) -> None:
+    ours, theirs = trio.testing.lockstep_stream_pair()
+    connections = Connections(application(NotingDesk(), "127.0.0.1"))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(connections.serve, InMemory(theirs))
+        await ours.send_all(PLAIN)
+    assert trio.current_time() == pytest.approx(SLOW)
+    assert not caplog.records
+
+
+@pytest.mark.requirement("watch.http.slow-clients")
+@pytest.mark.parametrize("sent", [b"", HEAD, HEAD + b"Content-Length: 9\r\n\r\n{", PLAIN])
+async def test_a_client_that_leaves_costs_nothing(sent: bytes, caplog) -> None:
+    async with stage() as at:
+        peer = await at.connect()
+        if sent:
+            await peer.send(sent)
+        await trio.aclose_forcefully(peer.stream)
+        await at.ended.wait()
+    assert not caplog.records
+
+
+@pytest.mark.requirement("watch.serve.stop")
+async def test_closing_ends_what_is_idle_and_finishes_what_runs() -> None:
+    going, answered = trio.Event(), trio.Event()
+
+    class SlowDesk(NotingDesk):
+        async def call(self, tool, arguments, secret):
+            going.set()
+            await answered.wait()
+            return await super().call(tool, arguments, secret)
+
+    async with stage(SlowDesk()) as at:
+        idle, idle_elsewhere, busy = [await at.connect() for _ in range(3)]
+        await idle_elsewhere.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert (await idle_elsewhere.answer())[0] == 200
+        await busy.send(PLAIN + PLAIN)
+        await going.wait()
+        await at.connections.close()
+        assert await idle.closed()
+        assert await idle_elsewhere.closed()
+        answered.set()
+        status, headers, _ = await busy.answer()
+        assert (status, headers["connection"]) == (200, "close")
+        assert await busy.closed()
+    assert len(at.desk.calls) == 1, "the request sent ahead is not begun"
+
+
+@pytest.mark.requirement("watch.http.own-fault")
+async def test_an_application_that_raises_costs_its_connection_alone(caplog) -> None:
+    async def broken(scope, receive, send):
+        raise RuntimeError("a fault")
+
+    async with stage(app=broken) as at:
+        peer = await at.connect()
+        await peer.send(PLAIN)
+        assert await peer.closed()
+        await at.ended.wait()
+    assert "a fault" in caplog.text
+    assert SECRET not in caplog.text
