@@ -55,12 +55,10 @@ class Rig:
 
     def __init__(self, url: str) -> None:
         self._engine = engine.make_engine(urls.read(url))
+        if self._engine.dialect.name == "sqlite":
+            sa.event.listen(self._engine, "connect", _hurry)
         schema.metadata.create_all(self._engine)
         self._conn = self._engine.connect()
-        if self._conn.dialect.name == "sqlite":
-            # No power cut comes in the middle of these tests.
-            self._conn.exec_driver_sql("PRAGMA synchronous = OFF")
-            self._conn.rollback()
         self._reader = engine.reading(self._engine).connect()
         self._random = random.Random(0)
         self.real = START
@@ -151,6 +149,11 @@ class Rig:
 
     def _note(self, _conn: object, _cursor: object, statement: str, *_: object) -> None:
         self.statements.append(statement)
+
+
+def _hurry(connection: Any, _record: object) -> None:
+    """No power cut comes in the middle of these tests."""
+    connection.execute("PRAGMA synchronous = OFF")
 
 
 def told(outcome: Any) -> dict[str, Any]:
