@@ -41,7 +41,7 @@ def text_of(tool: str, result: Result | Failure) -> str:
     """Word what a call of ``tool`` came to."""
     if isinstance(result, Failure):
         return _failed(tool, result)
-    return "\n".join([*_LINES[tool](result), *result.notes])
+    return "\n".join([*WORDED[tool](result), *result.notes])
 
 
 def _failed(tool: str, failure: Failure) -> str:
@@ -352,7 +352,7 @@ def _some(items: Sequence[Any], line: Callable[[Any], str]) -> list[str]:
     return lines
 
 
-_LINES: dict[str, Callable[[Any], Iterable[str]]] = {
+WORDED: dict[str, Callable[[Any], Iterable[str]]] = {
     "heartbeat": _heartbeat,
     "switch_status": _switch_status,
     "register": _register,
@@ -367,3 +367,4 @@ _LINES: dict[str, Callable[[Any], Iterable[str]]] = {
     "checkpoint_put": _checkpoint_put,
     "resume_packet": _resume_packet,
 }
+"""The words of each tool's answer, by its name."""
