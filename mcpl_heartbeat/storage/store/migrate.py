@@ -5,6 +5,7 @@ store that is behind waits for ``mcpl-heartbeat store upgrade``, since other ser
 the older program on it. Alembic takes the steps, and is imported only when there are some to take.
 """
 
+import logging
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -69,6 +70,8 @@ def _take_steps(conn: sa.Connection) -> str | None:
         found = _revision(conn)
         _weigh(found)
         if found != REVISIONS[-1]:
+            # Its lines about itself are of no use in a server's log.
+            logging.getLogger("alembic").setLevel(logging.WARNING)
             config = Config()
             steps = str(Path(__file__).parent / "migrations")
             config.set_main_option("script_location", steps.replace("%", "%%"))
