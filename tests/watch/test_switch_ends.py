@@ -6,7 +6,7 @@ import pytest
 from mcpl_heartbeat.times import utc_time
 from mcpl_heartbeat.watch import switches
 from mcpl_heartbeat.watch.clock import Gap
-from mcpl_heartbeat.watch.rows import Switch
+from mcpl_heartbeat.watch.rows import Checkpoint, Switch
 from mcpl_heartbeat.watch.switches import State
 from tests.watch.switching import (
     ADDRESS,
@@ -81,6 +81,22 @@ def test_only_what_was_asked_for_is_done(actions: list[str]) -> None:
     assert done.switch.failed == (actions == ["mark_failed"])
     assert (done.alert is not None) == (done.notify is not None) == (actions == ["queue_alert"])
     assert done.entries[0].detail["marked_failed"] == (actions == ["mark_failed"])
+
+
+@pytest.mark.requirement("watch.switch.fire")
+@pytest.mark.parametrize("private", [False, True])
+def test_the_alert_says_where_to_resume_unless_that_is_private(private: bool) -> None:
+    content = {"objective": "review", "next_action": "page 7", "step": "6 of 9"}
+    mode = {"privacy_mode": "client_key"} if private else {}
+    checkpoint = Checkpoint(
+        namespace=NAMESPACE, scope=SCOPE, version=3, saved_at=START - 1, content=content | mode
+    )
+    switch = armed(at(), on_expiry=["queue_alert"], notify_address=ADDRESS)
+    done = switches.fire(switch, (), 0, checkpoint, LATE)
+    assert done.alert is not None
+    point = content | {"saved_at": utc_time(START - 1)}
+    assert plain(done.alert.resume) == (None if private else point)
+    assert "resume" not in done.entries[0].detail
 
 
 @pytest.mark.requirement("watch.switch.fire")
@@ -172,6 +188,15 @@ def test_disarm_after_a_fire_resolves_its_alert() -> None:
     assert (again.switch, again.entries, again.resolves) == (None, (), None)
     assert (again.result.state, again.result.fired) == ("disarmed", False)
     assert again.result.notes
+
+
+@pytest.mark.requirement("watch.switch.disarm")
+def test_a_beat_after_a_disarm_recovers_nothing() -> None:
+    dead = fired(armed(at()), LATE).switch
+    outcome = beaten(disarmed(dead).switch, at(HOUR))
+    assert [(entry.kind, entry.generation) for entry in outcome.entries] == [("armed", 2)]
+    assert (outcome.resolves, outcome.resolution, outcome.result.fired) == (None, None, False)
+    assert outcome.result.fired_generation == 1
 
 
 @pytest.mark.requirement("watch.gap.renewal-chance", "field.23.renewal-chance")

@@ -246,9 +246,17 @@ def test_two_labels_that_take_turns_are_warned_of_by_name() -> None:
 
 
 @pytest.mark.requirement("watch.switch.two-instances")
-def test_a_handover_a_bare_beat_and_a_label_long_gone_are_no_second_instance() -> None:
+@pytest.mark.parametrize(
+    "beats",
+    [
+        [(0, "a"), (50, "b"), (100, None), (150, "b"), (200, "b"), (250, "c")],
+        [(0, "a"), (59, "b"), (110, "b"), (150, "a")],
+    ],
+)
+def test_a_handover_a_bare_beat_and_a_label_long_gone_are_no_second_instance(
+    beats: list[tuple[int, str | None]],
+) -> None:
     switch: Switch | None = None
-    beats = [(0, "a"), (50, "b"), (100, None), (150, "b"), (200, "b"), (250, "c")]
     for second, label in beats:
         named = {} if label is None else {"agent_id": label}
         outcome = beaten(switch, at(second * 1000), **named)
@@ -279,7 +287,8 @@ def test_without_an_alert_in_force_nothing_is_said_of_its_way() -> None:
 def test_a_nudge_that_cannot_arrive_is_said() -> None:
     result = beaten(None, at(), nudge_seconds=20).result
     assert "nudge_seconds" in switches.with_delivery(result, alert=None, nudge=False).notes[0]
-    assert switches.with_delivery(result, alert=None, nudge=True) == result
+    for nudge in (True, None):
+        assert switches.with_delivery(result, alert=None, nudge=nudge) == result
 
 
 @pytest.mark.requirement("watch.switch.view")
