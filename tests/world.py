@@ -13,8 +13,10 @@ from typing import Any, ClassVar
 
 from mcpl_heartbeat.actions import (
     Action,
+    Ask,
     Changed,
     Document,
+    Listen,
     Log,
     Moment,
     NotSaved,
@@ -25,12 +27,14 @@ from mcpl_heartbeat.actions import (
     Save,
     Saved,
     SaveOutcome,
+    Settle,
     Trouble,
     WakeAt,
 )
 from mcpl_heartbeat.session import Session
 from mcpl_heartbeat.times import UTC, Zone
 from mcpl_heartbeat.wake import files
+from mcpl_heartbeat.wings import Annex
 
 START = 1_790_000_000_000
 LONGEST_SLEEP = 30_000
@@ -115,10 +119,12 @@ class World:
         answer: Callable[[dict[str, Any]], Answer] = accept,
         zone: Zone = UTC,
         wall: int = START,
+        annexes: tuple[Annex, ...] = (),
     ) -> None:
         self.disk = disk or Disk()
         self.answer = answer
         self.zone = zone
+        self.annexes = annexes
         self.wall = wall
         self.monotonic = 1_000_000
         self.pushes: list[dict[str, Any]] = []
@@ -126,6 +132,9 @@ class World:
         self.sent_at: list[int] = []
         self.replies: list[Any] = []
         self.logs: list[str] = []
+        self.asks: list[Ask] = []
+        self.settled: list[Settle] = []
+        self.listening = Listen(None, here=False)
         self._ids = itertools.count(1)
         self._names = itertools.count()
         self._queue: deque[Action] = deque()
@@ -140,7 +149,9 @@ class World:
         self._saving = []
         self._alarm = WakeAt(None, None)
         token = f"process{next(self._names)}"
-        self.session = Session(zone=self.zone, token=token, random_id=self._random_id)
+        self.session = Session(
+            zone=self.zone, token=token, random_id=self._random_id, annexes=self.annexes
+        )
         self._do(self.session.start(self.now))
         if open_files:
             self.open_files()
@@ -221,6 +232,22 @@ class World:
         """Answer the ``index``-th push now."""
         self.send({"jsonrpc": "2.0", "id": self.push_ids[index], **answer})
 
+    # The store speaks -----------------------------------------------------------------------------
+
+    def tell(self, ask: Ask, outcome: Any) -> None:
+        """Let the store answer an ask."""
+        self._do(self.session.told(ask.id, outcome, self.now))
+
+    def news(self, news: Any, *, took: int = 0) -> None:
+        """Let the store have news, which it took ``took`` ms to give."""
+        asked = self.now
+        self._move(took)
+        self._do(self.session.news(news, asked, self.now))
+
+    def leave(self) -> None:
+        """End the host's input."""
+        self._do(self.session.end_of_input(self.now))
+
     # Time -----------------------------------------------------------------------------------------
 
     @property
@@ -299,6 +326,12 @@ class World:
                 self._alarm = action
             case Log(text=text):
                 self.logs.append(text)
+            case Ask():
+                self.asks.append(action)
+            case Settle():
+                self.settled.append(action)
+            case Listen():
+                self.listening = action
 
     def _pushed(self, message: dict[str, Any]) -> None:
         assert message["method"] == "push/event"

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 from msgspec import UNSET
 
-from mcpl_heartbeat.actions import Action, Ask, Moment
+from mcpl_heartbeat.actions import Action, Ask, Level, Log, Moment
 from mcpl_heartbeat.mcp.arguments import Accepted, Refused, refusal_text
 from mcpl_heartbeat.mcp.tools import Tool, ToolResult
 from mcpl_heartbeat.times import utc_time
@@ -15,6 +15,11 @@ from mcpl_heartbeat.watch.texts import text_of
 
 TELLING = frozenset({"switch_status", "whoami", "inbox_poll"})
 """The tools whose replies say why a push does not reach the agent."""
+
+UNWORDED = (
+    "Internal error after the store was asked: what the call changed is kept. Look with "
+    "switch_status, whoami or resume_packet; this server's log has the details."
+)
 
 Answer = Callable[[ToolResult], None]
 
@@ -60,13 +65,20 @@ class WatchCalls:
         asked = self._asked.pop(id, None)
         if asked is None:
             return None
+        try:
+            asked.answer(self._worded(asked, outcome, now))
+        except Exception as fault:  # it must cost no more than this call's words
+            self._emit(Log(Level.WARNING, f"internal error in {asked.tool}: {fault!r}"))
+            asked.answer(ToolResult(UNWORDED, is_error=True))
+        beaten = asked.own and asked.tool == "heartbeat" and not isinstance(outcome, Failure)
+        return getattr(asked.arguments, "scope", None) if beaten else None
+
+    def _worded(self, asked: _Asked, outcome: Result | Failure, now: Moment) -> ToolResult:
         if isinstance(outcome, Failure):
             if outcome.server_time is UNSET:
                 outcome = msgspec.structs.replace(outcome, server_time=utc_time(now.wall))
-        elif asked.own and asked.tool in TELLING:
+            return ToolResult(text_of(asked.tool, outcome), outcome, is_error=True)
+        if asked.own and asked.tool in TELLING:
             notes = (*outcome.notes, *self._troubles())
             outcome = msgspec.structs.replace(outcome, notes=notes)
-        failed = isinstance(outcome, Failure)
-        asked.answer(ToolResult(text_of(asked.tool, outcome), outcome, is_error=failed))
-        beaten = asked.tool == "heartbeat" and asked.own and not failed
-        return getattr(asked.arguments, "scope", None) if beaten else None
+        return ToolResult(text_of(asked.tool, outcome), outcome)

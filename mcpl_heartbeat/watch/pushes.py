@@ -8,7 +8,8 @@ together (F.2, "Wake storms"). A push that the host refuses, or leaves unanswere
 again when a further alert has come, at the next policy, and once a minute. A late answer counts.
 
 *Nudges.* The store gives each once. It is sent at once, or held with the reason and sent again at
-the next policy and once a minute, and never after its deadline, of which it would speak too late.
+the next policy, or once the host takes pushes again, which one of them tries once a minute. It
+never leaves after its deadline, of which it would speak too late.
 
 The eventId of a push follows from what it says, so it stays the same however often it is sent.
 """
@@ -217,8 +218,8 @@ class _Nudge(msgspec.Struct):
     """Monotonic ms, never later than the true one."""
     deadline_wall: int
     state: _State = _State.WAITING
-    moment: int = 0
-    """When (monotonic ms) it left, or when it is to be sent again."""
+    left_at: int = 0
+    """When (monotonic ms) it was sent."""
     requests: list[str] = []
     reason: str | None = None
 
@@ -239,6 +240,7 @@ class NudgePushes:
         self._forget = forget
         self._emit = emit
         self._nudges: dict[NudgeId, _Nudge] = {}
+        self._probe_at = 0
 
     @property
     def held(self) -> tuple[int, str] | None:
@@ -271,32 +273,45 @@ class NudgePushes:
             return
         if isinstance(outcome, pushing.Taken):
             self._drop(id)
+            self.retry()
         elif nudge.state is _State.OUT:
             self._hold(nudge, outcome.reason, now)
 
     def retry(self) -> None:
-        """A policy came: what is held may be sent again."""
+        """A policy came, or the host takes pushes again: what is held may be sent."""
         for nudge in self._nudges.values():
             if nudge.state is _State.HELD:
                 nudge.state = _State.WAITING
 
     def pump(self, blocked: bool, coalesces: bool, now: Moment) -> None:
         """Drop what has become void, and send what can be sent."""
-        room = BURST
         for nudge in list(self._nudges.values()):
             if now.monotonic >= nudge.deadline:
                 self._drop(nudge.id)
-            elif nudge.state is _State.OUT and now.monotonic >= nudge.moment + ANSWER_WITHIN_MS:
+            elif nudge.state is _State.OUT and now.monotonic >= nudge.left_at + ANSWER_WITHIN_MS:
                 self._hold(nudge, UNANSWERED, now)
-            elif nudge.state is _State.HELD and now.monotonic >= nudge.moment:
-                nudge.state = _State.WAITING
-            if nudge.state is _State.WAITING and not blocked and room and nudge.id in self._nudges:
-                room -= 1
-                self._push(nudge, coalesces, now)
+        if blocked or not self._nudges:
+            return
+        held = self._in(_State.HELD)
+        if held and now.monotonic >= self._probe_at:
+            self._probe_at = now.monotonic + PROBE_EVERY_MS
+            min(held, key=lambda nudge: nudge.deadline).state = _State.WAITING
+        for nudge in self._in(_State.WAITING)[:BURST]:
+            self._push(nudge, coalesces, now)
 
     def next_moment(self, blocked: bool) -> int | None:
         """When (monotonic ms) ``pump`` next has something to do."""
-        return min((_next(nudge, blocked) for nudge in self._nudges.values()), default=None)
+        moments = []
+        for nudge in self._nudges.values():
+            moments.append(nudge.deadline)
+            if nudge.state is _State.OUT:
+                moments.append(nudge.left_at + ANSWER_WITHIN_MS)
+            elif not blocked:
+                moments.append(self._probe_at if nudge.state is _State.HELD else 0)
+        return min(moments, default=None)
+
+    def _in(self, state: _State) -> list[_Nudge]:
+        return [nudge for nudge in self._nudges.values() if nudge.state is state]
 
     def _push(self, nudge: _Nudge, coalesces: bool, now: Moment) -> None:
         seconds = (nudge.deadline - now.monotonic) / 1000
@@ -306,10 +321,12 @@ class NudgePushes:
         nudge.requests.append(self._send(event, nudge.id))
         if len(nudge.requests) > REMEMBERED:
             self._forget(nudge.requests.pop(0))
-        nudge.state, nudge.moment = _State.OUT, now.monotonic
+        nudge.state, nudge.left_at = _State.OUT, now.monotonic
 
     def _hold(self, nudge: _Nudge, reason: str, now: Moment) -> None:
-        nudge.state, nudge.moment = _State.HELD, now.monotonic + PROBE_EVERY_MS
+        nudge.state = _State.HELD
+        if self._probe_at <= now.monotonic:
+            self._probe_at = now.monotonic + PROBE_EVERY_MS
         if nudge.reason != reason:
             nudge.reason = reason
             scope = words.quoted(nudge.id.scope)
@@ -318,16 +335,6 @@ class NudgePushes:
     def _drop(self, id: NudgeId) -> None:
         for request_id in self._nudges.pop(id).requests:
             self._forget(request_id)
-
-
-def _next(nudge: _Nudge, blocked: bool) -> int:
-    match nudge.state:
-        case _State.OUT:
-            return min(nudge.deadline, nudge.moment + ANSWER_WITHIN_MS)
-        case _State.HELD:
-            return min(nudge.deadline, nudge.moment)
-        case _:
-            return nudge.deadline if blocked else 0
 
 
 # --- what is sent ------------------------------------------------------------------------------

@@ -98,6 +98,7 @@ class WatchWing:
         outcome = read_answer(answer)
         if isinstance(outcome, Taken):
             self._refusal = None
+            self._nudges.retry()
         elif outcome.blocking and policy == self._policies:
             self._refusal = outcome.reason
         if isinstance(about, pushes.AlertPush):

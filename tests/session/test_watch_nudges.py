@@ -1,0 +1,151 @@
+"""Nudges: the agent is told in time to beat or disarm, and never too late."""
+
+import msgspec
+import pytest
+
+from mcpl_heartbeat.watch import pushes
+from tests.session.watching import GRANT, beaten, nudge, watch_world
+from tests.world import ACCEPTED, accept, refuse, silence
+
+
+@pytest.mark.requirement("watch.push.nudge")
+def test_a_nudge_says_what_to_do_and_until_when() -> None:
+    world = watch_world()
+    world.news(nudge("permits", left=30_000))
+    (push,) = world.pushes
+    assert push["featureSet"] == "watch"
+    assert push["origin"] == {"source": "nudge", "scope": "permits", "generation": 2}
+    assert push["tags"] == ["watch:nudge"]
+    assert "coalesce" not in push
+    text = push["payload"]["content"][0]["text"]
+    for word in ("permits", "30 s", "heartbeat", "disarm"):
+        assert word in text, word
+    assert world.settled == []
+
+
+@pytest.mark.requirement("watch.push.nudge")
+def test_it_replaces_an_unread_one_where_the_host_coalesces() -> None:
+    world = watch_world(connect=False)
+    world.connect(
+        policy=GRANT, mcpl={"version": "0.5", "pushEvents": True, "eventCoalescing": True}
+    )
+    world.news(nudge("permits"))
+    world.news(nudge("ß" * 200))
+    keys = [push["coalesce"]["key"] for push in world.pushes]
+    assert keys[0] == "nudge:permits"
+    assert keys[1].startswith("nudge:")
+    assert all(len(key.encode()) <= 256 for key in keys)
+
+
+@pytest.mark.requirement("watch.push.nudge")
+def test_each_deadline_has_its_own_id() -> None:
+    world = watch_world()
+    world.news(nudge(left=30_000))
+    world.news(nudge(left=60_000))
+    world.news(nudge(left=60_000, generation=3))
+    world.news(nudge("other", left=60_000))
+    assert len({push["eventId"] for push in world.pushes}) == 4
+
+
+@pytest.mark.requirement("watch.push.nudge-in-time")
+def test_one_that_comes_after_its_deadline_is_dropped() -> None:
+    world = watch_world()
+    world.news(nudge(left=1_000), took=1_000)
+    assert world.pushes == []
+    world.news(nudge(left=1_000), took=999)
+    assert len(world.pushes) == 1
+
+
+@pytest.mark.requirement("watch.push.nudge-in-time", "watch.push.held")
+def test_one_that_is_refused_goes_again_but_never_after_its_deadline() -> None:
+    world = watch_world(answer=refuse(-32603))
+    world.news(nudge(left=150_000))
+    world.pass_time(149_999)
+    assert len(world.pushes) == 3
+    assert len({push["eventId"] for push in world.pushes}) == 1
+    world.pass_time(3_600_000)
+    world.request("featureSets/update", GRANT)
+    assert len(world.pushes) == 3
+    assert sum("the nudge for scope" in line for line in world.logs) == 1
+
+
+@pytest.mark.requirement("watch.push.held")
+def test_one_that_is_held_goes_again_at_the_next_policy() -> None:
+    world = watch_world(answer=refuse(-32603))
+    world.news(nudge())
+    world.answer = accept
+    world.request("featureSets/update", GRANT)
+    assert len(world.pushes) == 2
+    world.request("featureSets/update", GRANT)
+    assert len(world.pushes) == 2, "it was taken"
+
+
+@pytest.mark.requirement("watch.push.held")
+def test_one_of_those_held_tries_once_a_minute_for_all() -> None:
+    world = watch_world(answer=refuse(-32603))
+    for place in range(20):
+        world.news(nudge(f"scope-{place}", left=600_000 + place))
+    assert len(world.pushes) == 20
+    world.pass_time(180_000)
+    assert [push["origin"]["scope"] for push in world.pushes[20:]] == ["scope-0"] * 3
+    world.answer = accept
+    world.pass_time(60_000)
+    assert {push["origin"]["scope"] for push in world.pushes[23:]} == {
+        f"scope-{place}" for place in range(20)
+    }
+    assert len(world.pushes) == 43
+
+
+@pytest.mark.requirement("watch.push.policy")
+def test_one_that_comes_while_nothing_is_granted_waits_for_the_grant() -> None:
+    world = watch_world(connect=False)
+    world.connect(policy=None)
+    world.news(nudge())
+    assert world.pushes == []
+    world.request("featureSets/update", GRANT)
+    assert len(world.pushes) == 1
+
+
+@pytest.mark.requirement("watch.push.unanswered")
+def test_a_late_answer_to_a_nudge_counts() -> None:
+    world = watch_world(answer=silence)
+    world.news(nudge(left=300_000))
+    world.pass_time(31_000)
+    world.answer_push(0, ACCEPTED)
+    world.pass_time(200_000)
+    assert len(world.pushes) == 1
+
+
+@pytest.mark.requirement("watch.push.nudge-in-time")
+def test_a_beat_here_makes_an_older_nudge_void() -> None:
+    world = watch_world(answer=refuse(-32603))
+    world.news(nudge("permits"))
+    id = world.begin_call("heartbeat", scope="permits", expect_within_seconds=300)
+    world.tell(world.asks[-1], beaten(world.asks[-1]))
+    assert world.answered(id)
+    world.answer = accept
+    world.request("featureSets/update", GRANT)
+    assert len(world.pushes) == 1
+
+
+@pytest.mark.requirement("watch.push.nudge")
+def test_a_burst_leaves_in_parts_and_whole() -> None:
+    world = watch_world(answer=silence)
+    one = nudge()
+    many = tuple(
+        msgspec.structs.replace(one.nudges[0], scope=f"scope-{place}") for place in range(100)
+    )
+    world.news(msgspec.structs.replace(one, nudges=many))
+    assert len(world.pushes) == pushes.BURST
+    world.pass_time(10)
+    assert len(world.pushes) == 100
+
+
+@pytest.mark.requirement("watch.push.unanswered")
+def test_nudges_that_nobody_answers_fill_no_memory() -> None:
+    world = watch_world(answer=silence)
+    for place in range(2_000):
+        world.news(nudge(f"scope-{place}", left=3_600_000))
+    assert len(world.session._outgoing._waiting) <= pushes.MOST_NUDGES
+    world.pass_time(3_600_000)
+    assert len(world.session._outgoing._waiting) == 0
