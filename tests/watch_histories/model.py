@@ -149,11 +149,13 @@ class Model(Post):
         actions = tuple(name for name in ORDER if name in sent) if sent else None
         notify = args.get("notify_address")
         effective = actions or (switch.actions if kept else DEFAULT)
+        wrong = set()
         if notify is not None and "queue_alert" not in effective:
-            expect("refusal", told.get("code"), "invalid_arguments")
-            return False
+            wrong.add("invalid_arguments")
         if notify is not None and self.owner(notify) is None:
-            expect("refusal", told.get("code"), "not_registered")
+            wrong.add("not_registered")
+        if wrong:
+            expect("refusal", told.get("code") in wrong, True)
             return False
         expect("no refusal", told.get("code"), None)
         if not kept:

@@ -1,0 +1,74 @@
+"""One clock for several processes, in a file. It goes only when somebody moves it on.
+
+The file holds the steady clock, the one on the wall and the database's, in milliseconds. It is
+replaced whole, so that nobody reads half a time; who moves it holds a lock beside it.
+"""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+STEADY, WALL = 5_000_000, 1_700_000_000_000
+OFFSET = WALL - STEADY
+"""What a store that is made at the beginning adds to the steady clock to get real time."""
+
+
+class FileClock:
+    """The clock of a store, as ``SteadyClock`` wants it."""
+
+    source = "virtual"
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = str(path)
+
+    @classmethod
+    def make(cls, path: str | Path) -> "FileClock":
+        """Set a new clock to the beginning."""
+        clock = cls(path)
+        clock._write(STEADY, WALL, WALL)
+        return clock
+
+    def steady(self) -> int:
+        """Milliseconds that only rise."""
+        return self._read()[0]
+
+    def wall(self) -> int:
+        """Milliseconds as people have them."""
+        return self._read()[1]
+
+    @property
+    def real(self) -> int:
+        """Real time (ms) in a store that was made at the beginning."""
+        return self.steady() + OFFSET
+
+    def advance(self, ms: int) -> None:
+        """Let time pass."""
+        with self._alone():
+            steady, wall, database = self._read()
+            self._write(steady + ms, wall + ms, database + ms)
+
+    def step(self, wall: int = 0, database: int = 0) -> None:
+        """Set the clock on the wall, or the database's, by so much."""
+        with self._alone():
+            before = self._read()
+            self._write(before[0], before[1] + wall, before[2] + database)
+
+    def _read(self) -> tuple[int, int, int]:
+        steady, wall, database = Path(self.path).read_bytes().split()
+        return int(steady), int(wall), int(database)
+
+    def _write(self, *values: int) -> None:
+        temp = f"{self.path}.{os.getpid()}"
+        Path(temp).write_text(" ".join(map(str, values)), encoding="ascii")
+        Path(temp).rename(self.path)
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
