@@ -8,6 +8,7 @@ import msgspec
 
 from mcpl_heartbeat.policy import grant
 from mcpl_heartbeat.wake import ledger, reminders, schedule
+from mcpl_heartbeat.watch import switches
 
 Table = Mapping[Any, enum.Enum]
 """(state, event) → state. The keys are as many types of enums as there are tables."""
@@ -25,6 +26,7 @@ MACHINES = {
     "policy": Machine(grant.TABLE, grant.START),
     "tick": Machine(schedule.TRANSITIONS, schedule.Tick.ARMED),
     "reminder": Machine(reminders.TRANSITIONS, reminders.Life.WAITING, reminders.Life.GONE),
+    "switch": Machine(switches.TABLE, switches.State.UNARMED),
     "document": Machine(ledger.TRANSITIONS, ledger.Disk.OPENING),
 }
 """The diagrams by the name of the block that holds them."""

@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from mcpl_heartbeat.wake.tools import TOOLS as WAKE
+from mcpl_heartbeat.watch.tools import TOOLS as WATCH
 from spec import diagrams, links, shapes, tables
 
 SCHEMAS = links.HERE / "schemas"
@@ -26,8 +28,11 @@ def _blocks(page: str) -> dict[str, Callable[[], str]]:
         for name, machine in diagrams.MACHINES.items()
     }
     return drawn | {
-        "tools": tables.tools,
-        "arguments": tables.arguments,
+        "tools": lambda: tables.tools(WAKE),
+        "arguments": lambda: tables.arguments(WAKE),
+        "watch tools": lambda: tables.tools(WATCH),
+        "watch arguments": lambda: tables.arguments(WATCH, besides={"agent_key"}),
+        "failures": tables.failures,
         "sources": lambda: tables.sources(here, rows),
     }
 

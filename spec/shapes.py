@@ -1,321 +1,18 @@
-"""The JSON Schemas: of the code's own Structs, and of Structs here where the code has none.
+"""The JSON Schemas: of the code's own Structs, and of ``messages.py`` where it has none."""
 
-The server builds pushes, the manifest and ``initialize``'s result as plain data and reads what a
-host sends member by member, so that each fault can be named. Their shapes are written out here;
-``tests/spec`` holds them against what a session really says.
-"""
-
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
 
 from mcpl_heartbeat.mcp.tools import Tool, schema
 from mcpl_heartbeat.policy.grant import Receipt
 from mcpl_heartbeat.wake import files
-from mcpl_heartbeat.wake.delivery import MAX_COALESCE_KEY_BYTES
-from mcpl_heartbeat.wake.tools import TOOLS
+from mcpl_heartbeat.wake.tools import TOOLS as WAKE
+from mcpl_heartbeat.watch.failures import Failure
+from mcpl_heartbeat.watch.tools import TOOLS as WATCH
+from spec import messages as m
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-
-Yes = Annotated[bool, Meta(extra_json_schema={"const": True})]
-NotBlank = Annotated[str, Meta(pattern=r"\S")]
-Utc = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")]
-
-
-class _Sent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What the server sends: no other members."""
-
-
-class _Read(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What the host sends: other members are passed over."""
-
-
-# --- push/event ----------------------------------------------------------------------------------
-
-
-class Text(_Sent, frozen=True):
-    """A content block."""
-
-    type: Literal["text"]
-    text: NotBlank
-
-
-class Visible(_Sent, frozen=True):
-    """A payload the agent reads."""
-
-    content: Annotated[list[Text], Meta(min_length=1, max_length=1)]
-
-
-class Nothing(_Sent, frozen=True):
-    """The payload of a silent wake."""
-
-    content: Annotated[list[Text], Meta(max_length=0)]
-
-
-class Coalesce(_Sent, frozen=True):
-    """What a newer push of this key replaces, as long as it is unread (MCPL RFC-006)."""
-
-    key: Annotated[
-        str,
-        Meta(
-            min_length=1,
-            max_length=MAX_COALESCE_KEY_BYTES,
-            description=f"At most {MAX_COALESCE_KEY_BYTES} bytes of UTF-8.",
-        ),
-    ]
-
-
-class TickOrigin(_Sent, frozen=True):
-    """Whence a heartbeat in message mode comes."""
-
-    source: Literal["heartbeat"]
-    reason: Literal["schedule", "manual"]
-    silent_fallback: Yes | UnsetType = UNSET
-
-
-class SilentOrigin(_Sent, frozen=True):
-    """Whence a silent heartbeat comes."""
-
-    source: Literal["heartbeat"]
-    reason: Literal["schedule", "manual"]
-    silent: Yes
-
-
-class ReminderOrigin(_Sent, frozen=True):
-    """Whence a reminder comes."""
-
-    source: Literal["reminder"]
-    reminder_id: NotBlank
-    recurring: bool
-
-
-TickId = Annotated[
-    str, Meta(pattern=r"^heartbeat_[0-9]+_.+$", description="heartbeat_<due, ms>_<random>")
-]
-
-
-class Tick(_Sent, frozen=True):
-    """The params of a heartbeat that is read."""
-
-    feature_set: Literal["heartbeat"]
-    event_id: TickId
-    timestamp: Utc
-    origin: TickOrigin
-    payload: Visible
-    tags: Annotated[list[Literal["heartbeat:tick"]], Meta(min_length=1, max_length=1)]
-    coalesce: Coalesce | UnsetType = UNSET
-
-
-class SilentTick(_Sent, frozen=True):
-    """The params of a silent heartbeat."""
-
-    feature_set: Literal["heartbeat"]
-    event_id: TickId
-    timestamp: Utc
-    origin: SilentOrigin
-    payload: Nothing
-
-
-class ReminderPush(_Sent, frozen=True):
-    """The params of a due reminder."""
-
-    feature_set: Literal["heartbeat"]
-    event_id: Annotated[
-        str, Meta(pattern=r"^reminder_.+_[0-9]+$", description="reminder_<id>_<due, ms>")
-    ]
-    timestamp: Utc
-    origin: ReminderOrigin
-    payload: Visible
-    tags: Annotated[list[Literal["heartbeat:reminder"]], Meta(min_length=1, max_length=1)]
-    coalesce: Coalesce | UnsetType = UNSET
-
-
-class PushResult(_Read, frozen=True):
-    """A host's answer."""
-
-    accepted: bool
-    reason: str | UnsetType | None = UNSET
-    inference_id: str | UnsetType = UNSET
-
-
-# --- initialize, the manifest, featureSets/update ------------------------------------------------
-
-
-class Info(_Read, frozen=True):
-    """Who speaks."""
-
-    name: str
-    version: str
-    title: str | UnsetType = UNSET
-
-
-class Coalescing(_Read, frozen=True):
-    """A host's event coalescing, method by method."""
-
-    push_events: bool | UnsetType = UNSET
-
-
-class HostMcpl(_Read, frozen=True):
-    """A host's ``experimental.mcpl``."""
-
-    version: str | UnsetType = UNSET
-    event_coalescing: bool | Coalescing | UnsetType = UNSET
-
-
-class HostExperimental(_Read, frozen=True):
-    """A client's experimental capabilities."""
-
-    mcpl: Annotated[
-        HostMcpl | bool | UnsetType, Meta(description="An object or true asks for MCPL.")
-    ] = UNSET
-
-
-class HostCapabilities(_Read, frozen=True):
-    """A client's capabilities."""
-
-    experimental: HostExperimental | UnsetType = UNSET
-
-
-class Initialize(_Read, frozen=True):
-    """The params of ``initialize``."""
-
-    protocol_version: str
-    capabilities: HostCapabilities | UnsetType = UNSET
-    client_info: Info | UnsetType = UNSET
-
-
-class Declaration(_Sent, frozen=True):
-    """A feature set under its name."""
-
-    description: str
-    uses: list[str]
-
-
-class NamedDeclaration(Declaration, frozen=True):
-    """A feature set as an entry of an array."""
-
-    name: Literal["heartbeat"]
-
-
-class FeatureSets(_Sent, frozen=True):
-    """The feature sets by name."""
-
-    heartbeat: Declaration
-
-
-class Manifest(_Sent, frozen=True):
-    """The manifest."""
-
-    version: Literal["0.5"]
-    push_events: Yes
-    feature_sets: FeatureSets | list[NamedDeclaration]
-    revision: Annotated[str, Meta(pattern=r"^sha256:[A-Za-z0-9_-]{43}$")]
-
-
-class Experimental(_Sent, frozen=True):
-    """The server's experimental capabilities."""
-
-    mcpl: Manifest
-
-
-class ToolsCapability(_Sent, frozen=True):
-    """Nothing more than that there are tools."""
-
-
-class Capabilities(_Sent, frozen=True):
-    """The server's capabilities."""
-
-    tools: ToolsCapability
-    experimental: Experimental | UnsetType = UNSET
-
-
-class Initialized(_Sent, frozen=True):
-    """The result of ``initialize``."""
-
-    protocol_version: Literal["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
-    capabilities: Capabilities
-    server_info: Info
-    instructions: str | UnsetType = UNSET
-
-
-class Update(_Read, frozen=True):
-    """The params of ``featureSets/update``."""
-
-    effective_capabilities: list[str] | UnsetType = UNSET
-    denied_capabilities: list[str] | UnsetType = UNSET
-    enabled: list[str] | UnsetType = UNSET
-    disabled: list[str] | UnsetType = UNSET
-
-
-# --- tools, cancellation -------------------------------------------------------------------------
-
-
-class CallParams(_Read, frozen=True):
-    """The params of ``tools/call``."""
-
-    name: str
-    arguments: dict[str, Any] | UnsetType | None = UNSET
-
-
-class CallResult(_Sent, frozen=True):
-    """The result of ``tools/call``."""
-
-    content: Annotated[list[Text], Meta(min_length=1, max_length=1)]
-    structured_content: dict[str, Any] | UnsetType = UNSET
-    is_error: Yes | UnsetType = UNSET
-
-
-class Annotations(_Sent, frozen=True):
-    """Hints for a client."""
-
-    title: str
-    read_only_hint: bool
-    destructive_hint: bool
-    idempotent_hint: bool
-    open_world_hint: bool
-
-
-class ToolMeta(_Sent, frozen=True, kw_only=True):
-    """MCPL's word on a tool (RFC-008)."""
-
-    classes: Annotated[list[str], Meta(min_length=1)] = msgspec.field(name="mcpl/class")
-
-
-class ListedTool(_Sent, frozen=True, kw_only=True):
-    """A tool as it is listed."""
-
-    name: str
-    title: str | UnsetType = UNSET
-    description: NotBlank
-    input_schema: dict[str, Any]
-    output_schema: dict[str, Any] | UnsetType = UNSET
-    annotations: Annotations
-    meta: ToolMeta = msgspec.field(name="_meta")
-
-
-class ListedTools(_Sent, frozen=True):
-    """The result of ``tools/list``."""
-
-    tools: list[ListedTool]
-
-
-class Cancelled(_Read, frozen=True):
-    """The params of ``notifications/cancelled``."""
-
-    request_id: str | int | float
-    reason: str | UnsetType = UNSET
-
-
-class Error(_Sent, frozen=True):
-    """Why a request was not carried out; the code's Refusal, whose ``data`` no schema can name."""
-
-    code: Annotated[int, Meta(extra_json_schema={"enum": [-32700, -32600, -32601, -32602, -32603]})]
-    message: NotBlank
-    data: Any | UnsetType = UNSET
-
-
-# --- The catalogue -------------------------------------------------------------------------------
 
 
 class Shape(msgspec.Struct, frozen=True):
@@ -388,12 +85,12 @@ def _reminders() -> Shape:
     )
 
 
-def _of_tool(tool: Tool) -> dict[str, Shape]:
+def _of_tool(tool: Tool, errors: str) -> dict[str, Shape]:
     return {
         f"tools/{tool.name}.arguments": Shape(tool.title, tool.description, schema(tool.arguments)),
         f"tools/{tool.name}.result": Shape(
             f"{tool.title}: structuredContent",
-            "Fits error results too; those have `problems`.",
+            f"Fits error results too; those have {errors}.",
             schema(tool.result),
         ),
     }
@@ -403,47 +100,67 @@ def shapes() -> dict[str, Shape]:
     """Every schema by its path under ``spec/schemas``, without ``.json``."""
     messages = {
         "initialize.params": _of(
-            Initialize,
+            m.Initialize,
             "Params of initialize",
             "Only protocolVersion is required of a client; whatever else is odd is passed over.",
         ),
-        "initialize.result": _of(Initialized, "Result of initialize", "What the server declares."),
+        "initialize.result": _of(
+            m.Initialized, "Result of initialize", "What the server declares."
+        ),
         "manifest": _of(
-            Manifest, "Result of mcpl/manifest", "Also `experimental.mcpl` of initialize's result."
+            m.Manifest,
+            "Result of mcpl/manifest",
+            "Also `experimental.mcpl` of initialize's result.",
         ),
         "feature-sets-update.params": _of(
-            Update, "Params of featureSets/update", "The policy (MCPL §5.3)."
+            m.Update, "Params of featureSets/update", "The policy (MCPL §5.3)."
         ),
         "feature-sets-update.result": _receipt(),
         "push-event.tick.params": _of(
-            Tick, "Params of push/event: a heartbeat in message mode", "See wake.md."
+            m.Tick, "Params of push/event: a heartbeat in message mode", "See wake.md."
         ),
         "push-event.silent.params": _of(
-            SilentTick, "Params of push/event: a silent heartbeat", "See wake.md."
+            m.SilentTick, "Params of push/event: a silent heartbeat", "See wake.md."
         ),
         "push-event.reminder.params": _of(
-            ReminderPush, "Params of push/event: a reminder", "See wake.md."
+            m.ReminderPush, "Params of push/event: a reminder", "See wake.md."
+        ),
+        "push-event.alert.params": _of(
+            m.AlertPush, "Params of push/event: an alert", "See watch.md."
+        ),
+        "push-event.alerts.params": _of(
+            m.AlertsPush, "Params of push/event: several alerts", "See watch.md."
+        ),
+        "push-event.nudge.params": _of(
+            m.NudgePush, "Params of push/event: a nudge", "See watch.md."
         ),
         "push-event.result": _of(
-            PushResult, "Result of push/event", "What a host answers when it answers no error."
+            m.PushResult, "Result of push/event", "What a host answers when it answers no error."
         ),
         "tools-list.result": _of(
-            ListedTools,
+            m.ListedTools,
             "Result of tools/list",
             "title and outputSchema stand in it from MCP 2025-06-18 on.",
         ),
-        "tools-call.params": _of(CallParams, "Params of tools/call", "See errors.md."),
+        "tools-call.params": _of(m.CallParams, "Params of tools/call", "See errors.md."),
         "tools-call.result": _of(
-            CallResult,
+            m.CallResult,
             "Result of tools/call",
             "structuredContent stands in it from MCP 2025-06-18 on.",
         ),
-        "cancelled.params": _of(Cancelled, "Params of notifications/cancelled", "See errors.md."),
-        "error": _of(Error, "The error member of a reply", "See errors.md for the codes."),
+        "cancelled.params": _of(m.Cancelled, "Params of notifications/cancelled", "See errors.md."),
+        "error": _of(m.Error, "The error member of a reply", "See errors.md for the codes."),
     }
     catalogue = {f"messages/{name}": shape for name, shape in messages.items()}
-    for tool in TOOLS:
-        catalogue |= _of_tool(tool)
+    for tool in WAKE:
+        catalogue |= _of_tool(tool, "`problems`")
+    for tool in WATCH:
+        catalogue |= _of_tool(tool, "`code`")
+    catalogue["tools/failure"] = _of(
+        Failure,
+        "A failure of a watch tool",
+        "The body over HTTP, structuredContent over MCP; see watch.md for the codes.",
+    )
     return catalogue | {"files/config": _config(), "files/reminders": _reminders()}
 
 

@@ -1,11 +1,12 @@
 """The tables of the pages that are drawn from the code and from the requirements."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from mcpl_heartbeat.mcp.tools import Tool, schema
-from mcpl_heartbeat.wake.tools import TOOLS
+from mcpl_heartbeat.mcp.values import MAX_JSON_BYTES, MAX_JSON_DEPTH
+from mcpl_heartbeat.watch.failures import STATUS
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -13,31 +14,33 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
-def tools() -> str:
-    """List the tools with what clients are told of them."""
+def tools(those: Iterable[Tool]) -> str:
+    """List tools with what clients are told of them."""
     hints = ("read_only", "idempotent", "destructive")
     return _table(
         ("tool", "title", "readOnlyHint", "idempotentHint", "destructiveHint"),
         (
             (f"`{tool.name}`", tool.title, *(_word(getattr(tool, hint)) for hint in hints))
-            for tool in TOOLS
+            for tool in those
         ),
     )
 
 
-def arguments() -> str:
-    """List every argument of every tool with the bounds of its own."""
+def arguments(those: Iterable[Tool], besides: Collection[str] = ()) -> str:
+    """List every argument of tools with the bounds of its own, but for those in ``besides``."""
     return _table(
         ("tool", "argument", "type", "bounds", "required"),
-        (row for tool in TOOLS for row in _arguments_of(tool)),
+        (row for tool in those for row in _arguments_of(tool, besides)),
     )
 
 
-def _arguments_of(tool: Tool) -> Iterable[Sequence[str]]:
+def _arguments_of(tool: Tool, besides: Collection[str]) -> Iterable[Sequence[str]]:
     described = schema(tool.arguments)
     required = described.get("required", ())
     for name, rule in described["properties"].items():
-        yield f"`{tool.name}`", f"`{name}`", rule["type"], _bounds(rule), _word(name in required)
+        if name not in besides:
+            kind = rule.get("type", "any JSON")
+            yield f"`{tool.name}`", f"`{name}`", kind, _bounds(rule), _word(name in required)
 
 
 def _bounds(rule: dict[str, Any]) -> str:
@@ -45,9 +48,31 @@ def _bounds(rule: dict[str, Any]) -> str:
         return " or ".join(f'`"{choice}"`' for choice in rule["enum"])
     if "maximum" in rule:
         return f"{rule['minimum']:,} to {rule['maximum']:,}"
+    if "pattern" in rule:
+        return f"such as `{rule['examples'][0]}`"
     if "maxLength" in rule:
-        return f"at most {rule['maxLength']} characters"
-    return ""
+        least = f"{rule['minLength']} to" if "minLength" in rule else "at most"
+        return f"{least} {rule['maxLength']} characters"
+    if "maxItems" in rule:
+        least = f"{rule['minItems']} to" if "minItems" in rule else "at most"
+        items = _bounds(rule["items"])
+        return (
+            f"{least} {rule['maxItems']} of {items}"
+            if "enum" in rule["items"]
+            else (f"{least} {rule['maxItems']}, each {items}")
+        )
+    return "" if "type" in rule else f"at most {MAX_JSON_BYTES:,} bytes, {MAX_JSON_DEPTH} deep"
+
+
+def failures() -> str:
+    """List the codes of failures with the HTTP status of each."""
+    by_status: dict[int, list[str]] = defaultdict(list)
+    for code, status in STATUS.items():
+        by_status[status].append(f"`{code}`")
+    return _table(
+        ("status", "code"),
+        ((str(status), ", ".join(codes)) for status, codes in sorted(by_status.items())),
+    )
 
 
 def _word(yes: bool) -> str:

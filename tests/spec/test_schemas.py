@@ -4,9 +4,19 @@ import json
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
+import msgspec
 import pytest
 
 from mcpl_heartbeat.actions import Document
+from mcpl_heartbeat.mcp.tools import tools_list
+from mcpl_heartbeat.policy.manifest import HEARTBEAT, WATCH, manifest
+from mcpl_heartbeat.times import UTC
+from mcpl_heartbeat.watch import pushes
+from mcpl_heartbeat.watch.clock import Reading
+from mcpl_heartbeat.watch.failures import STATUS, failure
+from mcpl_heartbeat.watch.mail import alert_envelope
+from mcpl_heartbeat.watch.rows import Alert, Envelope
+from mcpl_heartbeat.watch.tools import TOOLS as WATCH_TOOLS
 from spec import generate
 from tests.world import Disk, World, refuse
 
@@ -102,6 +112,69 @@ def test_each_push_fits_the_schema_of_its_kind_alone(mcpl: Any) -> None:
     assert {kind for kind, *_ in seen} == set(kinds)
     assert any("silentFallback" in what for what in seen)
     assert any(with_key for _, with_key, *_ in seen) == (mcpl is not None)
+
+
+def _alert(scope: str) -> Envelope:
+    when = "2026-12-02T00:00:00.000Z"
+    alert = Alert(
+        scope=scope,
+        generation=1,
+        agent_id=None,
+        last_beat_at=when,
+        deadline=when,
+        noticed_at=when,
+        on_expiry=("queue_alert",),
+        released=(),
+        unreachable=0,
+        marked_failed=False,
+    )
+    now = Reading(real=1_780_000_000_000)
+    return alert_envelope(alert, ("a" * 16, "inbox"), "b" * 16, f"task_{scope}", now)
+
+
+@pytest.mark.requirement("watch.push.alert", "watch.push.nudge", "watch.push.one-at-a-time")
+def test_each_push_of_the_watch_wing_fits_the_schema_of_its_kind_alone() -> None:
+    now = 1_780_000_000_000
+    nudge = pushes.nudge_event(pushes.NudgeId("s", 3, now + 9_000), now + 9_000, 9.0, UTC, now)
+    coalesced = {**nudge, "coalesce": {"key": pushes.nudge_key("s" * 256)}}
+    sent = {
+        "alert": [pushes.alert_event([_alert("s")], UTC, now)],
+        "alerts": [
+            pushes.alert_event([_alert("s"), _alert("t")], UTC, now),
+            pushes.alert_event([_alert(f"s{n}") for n in range(100)], UTC, now),
+        ],
+        "nudge": [nudge, coalesced],
+    }
+    kinds = ("tick", "silent", "reminder", *sent)
+    for kind, events in sent.items():
+        for event in events:
+            fitting = [k for k in kinds if not _faults(f"messages/push-event.{k}.params", event)]
+            assert fitting == [kind]
+
+
+@pytest.mark.requirement("watch.tools.feature-set", "policy.manifest", "policy.manifest-array")
+@pytest.mark.parametrize("as_array", [False, True])
+def test_the_manifest_with_both_feature_sets_fits(as_array: bool) -> None:
+    _fits("messages/manifest", manifest((HEARTBEAT, WATCH), as_array=as_array))
+
+
+@pytest.mark.requirement("watch.tools.schema")
+def test_the_watch_tools_are_listed_with_these_schemas() -> None:
+    listed = tools_list(WATCH_TOOLS, "2025-11-25")
+    _fits("messages/tools-list.result", listed)
+    for tool in listed["tools"]:
+        for member, part in (("inputSchema", "arguments"), ("outputSchema", "result")):
+            committed = SCHEMAS[f"tools/{tool['name']}.{part}"]
+            assert {**committed, **tool[member]} == committed
+
+
+@pytest.mark.requirement("watch.tools.results")
+def test_failures_fit() -> None:
+    for code in STATUS:
+        told = msgspec.to_builtins(failure(code, "m", "n", problems=("a: b",)))
+        _fits("tools/failure", told)
+        for member in ("code", "message", "status", "next"):
+            assert _faults("tools/failure", {k: v for k, v in told.items() if k != member})
 
 
 CALLS: list[tuple[str, dict[str, Any]]] = [
