@@ -9,11 +9,6 @@ from tests.store.operations.rig import Rig
 
 
 @pytest.fixture
-def store_url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/store.db"
-
-
-@pytest.fixture
 def rig(store_url: str) -> Iterator[Rig]:
     with Rig(store_url) as made:
         yield made

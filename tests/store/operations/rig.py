@@ -4,6 +4,7 @@ What the store adds (connections, retries, watchers) is left out; each ``call`` 
 """
 
 import random
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self, TypeVar
@@ -65,6 +66,8 @@ class Rig:
         self.gaps: tuple[Gap, ...] = ()
         self.shift = 0
         self.statements: list[str] = []
+        self.fail_at = 0
+        """Which write from now on finds the database in trouble, once; 0: none."""
         sa.event.listen(self._engine, "before_cursor_execute", self._note)
 
     def __enter__(self) -> Self:
@@ -147,8 +150,24 @@ class Rig:
         """Read all there is."""
         return {table.name: self.rows(table) for table in schema.metadata.sorted_tables}
 
+    @property
+    def sqlite(self) -> bool:
+        return self._engine.dialect.name == "sqlite"
+
+    def plan(self, statement: str, parameters: tuple[Any, ...]) -> str:
+        """Say how SQLite goes about a statement."""
+        explained = f"EXPLAIN QUERY PLAN {statement}"
+        rows = self.do(lambda tx: tx.conn.exec_driver_sql(explained, parameters).all())
+        return "; ".join(row[3] for row in rows)
+
     def _note(self, _conn: object, _cursor: object, statement: str, *_: object) -> None:
         self.statements.append(statement)
+        if self.fail_at and statement.startswith(("INSERT", "UPDATE", "DELETE")):
+            self.fail_at -= 1
+            if not self.fail_at:
+                full = sqlite3.OperationalError("database or disk is full")
+                full.sqlite_errorcode = sqlite3.SQLITE_FULL
+                raise sa.exc.OperationalError(statement, None, full)
 
 
 def _hurry(connection: Any, _record: object) -> None:
