@@ -270,10 +270,10 @@ def _take_in(newest: Envelope, envelope: Envelope) -> Envelope:
     alert, new = newest.alert, envelope.alert
     assert alert is not None
     assert new is not None
-    scopes = (*alert.folded_scopes, new.scope, *new.folded_scopes)[-FOLDED_SCOPES:]
+    scopes = (*alert.folded_scopes, new.scope)[-FOLDED_SCOPES:]
     changed = _with_alert(
         newest,
-        replace(alert, folded=alert.folded + 1 + new.folded, folded_scopes=scopes),
+        replace(alert, folded=alert.folded + 1, folded_scopes=scopes),
     )
     # Whoever holds it, or was pushed it, has not seen this one: it is told again.
     return replace(

@@ -184,7 +184,9 @@ def _alert(envelope: Any) -> list[str]:
     sender = "" if envelope.sender is None else f" from the switch of {envelope.sender}"
     lines = [f"Alert{sender}{_attempt(envelope)}.", envelope.objective]
     if envelope.resume is not None and envelope.resolution is None:
-        lines.append(resume_line(envelope.resume, OPAQUE))
+        # The objective tells it in short; whatever was cut off there is told here.
+        whole = resume_line(envelope.resume, OPAQUE)
+        lines += [] if whole in envelope.objective else [whole]
     return lines
 
 

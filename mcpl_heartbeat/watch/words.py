@@ -71,13 +71,17 @@ def alert_push_text(envelopes: Sequence[Envelope], total: int, local_now: str) -
     open_ = [alert for alert in alerts if alert.resolution is None]
     count = total + sum(alert.folded for alert in alerts)
     lines = [f"[{local_now}] {counted(count, 'alert')} of dead-man switches for you."]
-    if open_:
-        scopes = list(dict.fromkeys(alert.scope for alert in open_))
+    folded = [scope for alert in alerts for scope in alert.folded_scopes]
+    scopes = list(dict.fromkeys([*(alert.scope for alert in open_), *folded]))
+    if scopes:
         lines.append(
             f"Silent past the deadline: {listed(scopes, SHOWN_SCOPES)}"
             + ("." if len(envelopes) == total else f" (of the oldest {len(envelopes)} alerts).")
         )
-        lines += _freed_in_all(open_)
+    if open_:
+        freed = sum(len(alert.released) for alert in open_)
+        failed = sum(alert.marked_failed for alert in open_)
+        lines.append(f"Freed by them: {counted(freed, 'lease')}; marked failed: {failed}.")
     if len(open_) < len(alerts):
         lines.append(f"Resolved meanwhile, nothing to do: {len(alerts) - len(open_)}.")
     boxes = list(dict.fromkeys(envelope.box for envelope in envelopes))
@@ -149,12 +153,11 @@ def _sentences(alert: Alert) -> list[str]:
 
 
 def _resolved(alert: Alert) -> list[str]:
+    todo = "this one needs nothing" if alert.folded else "nothing is to be done"
     how = f"beats again since {alert.resolved_at}: do not take its work over"
     if alert.resolution == "disarmed":
         how = f"was disarmed at {alert.resolved_at}, its work being finished"
-    said = [
-        f"resolved: nothing is to be done. {_whose(alert)} was late for {alert.deadline} and {how}."
-    ]
+    said = [f"resolved: {todo}. {_whose(alert)} was late for {alert.deadline} and {how}."]
     if alert.released:
         said.append(f"Leases that had been freed: {freed_list(alert.released)}.")
     return said
@@ -171,8 +174,8 @@ def _died(alert: Alert) -> list[str]:
         said.append("No lease of that scope was held, so none was freed.")
     if alert.unreachable and "release_leases" in alert.on_expiry:
         said.append(
-            f"Not freed: {counted(alert.unreachable, 'lease')} taken without a scope, which can be "
-            "anybody's of that namespace."
+            f"Not freed: {counted(alert.unreachable, 'lease')} taken without a scope, its own or "
+            "those of others of its namespace."
         )
     if alert.marked_failed:
         said.append("The work is marked failed.")
@@ -188,9 +191,3 @@ def _whose(alert: Alert) -> str:
         "An agent without a label" if alert.agent_id is None else f"Agent {quoted(alert.agent_id)}"
     )
     return f"{agent} on scope {quoted(alert.scope)} (generation {alert.generation})"
-
-
-def _freed_in_all(alerts: Sequence[Alert]) -> list[str]:
-    freed = sum(len(alert.released) for alert in alerts)
-    failed = sum(alert.marked_failed for alert in alerts)
-    return [f"Freed by them: {counted(freed, 'lease')}; marked failed: {failed}."]

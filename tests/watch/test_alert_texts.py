@@ -26,7 +26,7 @@ def test_one_alert_is_pushed_with_all_that_its_reader_has_to_know() -> None:
         "not beat by 2026-09-21T14:13:20.000Z (last beat 2026-09-21T14:08:20.000Z, noticed "
         "2026-09-21T14:13:20.400Z).",
         'Freed 1 lease: "db" (held by "w3", generation 7).',
-        "Not freed: 2 leases taken without a scope, which can be anybody's of that namespace.",
+        "Not freed: 2 leases taken without a scope, its own or those of others of its namespace.",
         "The work is marked failed.",
         "Resume where its last checkpoint (2026-09-21T14:08:19.000Z) stands, in its own words: "
         'next action "open permit 17", step "16 of 40", objective "review the permits".',
@@ -45,8 +45,9 @@ def test_what_an_alert_has_not_is_not_made_up() -> None:
     assert "It left no checkpoint that may be told here." in text
     for absent in ("Freed", "freed", "lease", "marked failed"):
         assert absent not in text
-    nothing = alert_mail(released=())
-    assert "No lease of that scope was held" in texts.alert_push_text([nothing], 1, "NOW")
+    nothing = texts.alert_push_text([alert_mail(released=(), unreachable=0)], 1, "NOW")
+    assert "No lease of that scope was held" in nothing
+    assert "Not freed" not in nothing
 
 
 @pytest.mark.requirement("watch.push.alert-text")
@@ -98,6 +99,22 @@ def test_a_resolved_alert_is_pushed_as_such(resolution: Any, said: str) -> None:
     assert 'Leases that had been freed: "db"' in text
     for word in ("FIRED", "failed", "Resume"):
         assert word not in text
+
+
+@pytest.mark.requirement("watch.push.storm-text", "watch.mail.folded")
+def test_a_resolved_alert_that_stands_for_others_does_not_hide_them() -> None:
+    others = alert_mail(folded=2, folded_scopes=("s1", "s2"))
+    resolved = mail.resolve(others, "recovered", at())
+    text = texts.alert_push_text([resolved], 1, "NOW")
+    assert "resolved: this one needs nothing." in text
+    assert (
+        'It stands for 2 more alerts for which the box had no place, the last of scopes "s2", "s1"'
+        in text
+    )
+    assert "nothing is to be done" not in text
+    text = texts.alert_push_text([resolved, resolved], 2, "NOW")
+    assert "6 alerts" in text
+    assert 'Silent past the deadline: "s1", "s2".' in text
 
 
 @pytest.mark.requirement("watch.push.nudge-text")

@@ -32,6 +32,8 @@ from tests.watch.mailing import (
     SENDER,
     START,
     acking,
+    alert,
+    alert_mail,
     at,
     letter,
     nacking,
@@ -219,6 +221,17 @@ def test_a_long_context_is_cut_and_says_so() -> None:
     text = polled(letter(context=Raw(b'"' + b"x" * 60_000 + b'"')))
     assert len(text) < 6_000
     assert "(60002 characters, all in structuredContent)" in text
+
+
+@pytest.mark.requirement("watch.texts.mail")
+def test_an_alert_is_handed_out_with_all_of_its_resume_point() -> None:
+    text = polled(alert_mail())
+    assert text.splitlines()[0] == f"Alert from the switch of agent:{SENDER}."
+    assert text.count("open permit 17") == 1
+    point = msgspec.structs.replace(alert().resume, next_action="n" * 2_000)
+    text = polled(alert_mail(resume=point))
+    assert "n" * 2_000 in text
+    assert 'inbox_ack with task_id "t1" and delivery_token "dt_1"' in text
 
 
 @pytest.mark.requirement("watch.texts.mail")
