@@ -1,4 +1,4 @@
-"""What the environment says: where the two files are, and which zone the agent lives in.
+"""What the environment says: where the files and the store are, and which zone the agent lives in.
 
 Nothing here fails: what is wrong becomes a warning and the next best is used.
 """
@@ -18,6 +18,8 @@ from mcpl_heartbeat.times import UTC, Zone
 CONFIG_FILE = "HEARTBEAT_CONFIG_FILE"
 REMINDERS_FILE = "HEARTBEAT_REMINDERS_FILE"
 AGENT_TIMEZONE = "AGENT_TIMEZONE"
+STORE = "HEARTBEAT_STORE"
+AGENT_KEY = "HEARTBEAT_AGENT_KEY"
 
 _LOCALTIME = "/etc/localtime"
 _TIMEZONE = "/etc/timezone"
@@ -30,6 +32,10 @@ class Environment(msgspec.Struct, frozen=True):
     reminders_file: str
     zone: Zone
     warnings: tuple[str, ...] = ()
+    store: str | None = None
+    """The URL of the shared store; ``None``: there is no watch wing."""
+    agent_key: str | None = None
+    """The secret of this server's agent; ``None``: it is in a file beside the config."""
 
 
 def read(
@@ -55,6 +61,8 @@ def read(
         reminders_file=environ.get(REMINDERS_FILE) or "heartbeat-reminders.json",
         zone=zone,
         warnings=tuple(warnings),
+        store=environ.get(STORE, "").strip() or None,
+        agent_key=environ.get(AGENT_KEY) or None,
     )
 
 

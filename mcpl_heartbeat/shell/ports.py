@@ -1,11 +1,22 @@
-"""What the server is put together from: the core that decides, and the files it decides about.
+"""What the server is put together from: the core that decides, its files, and the shared store.
 
-Both are given as protocols, so that tests drive the server with their own.
+All are given as protocols, so that tests drive the server with their own.
 """
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
-from mcpl_heartbeat.actions import Action, Document, Moment, NotSaved, Opening, SaveOutcome
+from mcpl_heartbeat.actions import (
+    Action,
+    Ask,
+    Document,
+    Listen,
+    Moment,
+    NotSaved,
+    Opening,
+    SaveOutcome,
+    Settle,
+)
 
 
 class Taken(NotSaved, frozen=True, kw_only=True):
@@ -41,6 +52,14 @@ class Core(Protocol):
         """Take in how a save ended."""
         ...
 
+    def told(self, id: int, outcome: Any, now: Moment) -> list[Action]:
+        """Take in what the store answered to an ``Ask``."""
+        ...
+
+    def news(self, news: Any, asked: Moment, now: Moment) -> list[Action]:
+        """Take in what the store has to push."""
+        ...
+
     @property
     def unsettled(self) -> bool:
         """Whether a save is under way."""
@@ -74,4 +93,31 @@ class Files(Protocol):
 
     def save(self, document: Document, value: Any) -> SaveOutcome:
         """Make ``value`` the content of ``document``; ``Taken``: what ``check`` would have told."""
+        ...
+
+
+Tell = Callable[[int, Any], None]
+"""Takes the id of an ``Ask`` and its outcome."""
+Report = Callable[[Any, Moment], None]
+"""Takes news of the store, and a moment just before they were looked for."""
+
+
+class Watching(Protocol):
+    """The shared store, for a server that has one."""
+
+    async def run(self, tell: Tell, report: Report) -> None:
+        """Carry out what is taken until ``aclose``, or until cancelled. Never raises."""
+        ...
+
+    def take(self, action: Ask | Listen | Settle) -> None:
+        """Do this, in the order in which it came; never blocks."""
+        ...
+
+    @property
+    def busy(self) -> bool:
+        """Whether somebody waits for an outcome."""
+        ...
+
+    async def aclose(self) -> None:
+        """Leave the store in good order."""
         ...

@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable, Iterator
 from types import FrameType
 
+import msgspec
 import trio
 
 from mcpl_heartbeat.shell import environment, stderr, streams
 from mcpl_heartbeat.shell.clock import SystemClock
-from mcpl_heartbeat.shell.ports import Core, Files
+from mcpl_heartbeat.shell.ports import Core, Files, Watching
 from mcpl_heartbeat.shell.server import Server
 
 TIME_TO_BE_GONE = 1.9
@@ -23,11 +24,19 @@ _log = logging.getLogger("mcpl_heartbeat")
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-Parts = Callable[[environment.Environment], tuple[Core, Files]]
-"""Makes the core and its files from what the environment says."""
+class Parts(msgspec.Struct, frozen=True):
+    """What a server is made of."""
+
+    core: Core
+    files: Files
+    watching: Watching | None = None
 
 
-def run(parts: Parts) -> int:
+Assemble = Callable[[environment.Environment], Parts]
+"""Makes the parts from what the environment says."""
+
+
+def run(assemble: Assemble) -> int:
     """Serve on the standard streams until the host is gone.
 
     Returns the exit status: 0, or 1 when there was nothing to serve on. After a signal it does not
@@ -43,7 +52,7 @@ def run(parts: Parts) -> int:
     ending = Ending(taken.restore)
     status = 0
     try:
-        trio.run(_serve, parts, taken, ending)
+        trio.run(_serve, assemble, taken, ending)
     except Exception as error:
         _log.error("The server ends: %s", stderr.describe(error))
         status = 1
@@ -51,14 +60,13 @@ def run(parts: Parts) -> int:
     return status
 
 
-async def _serve(parts: Parts, taken: streams.Streams, ending: "Ending") -> None:
+async def _serve(assemble: Assemble, taken: streams.Streams, ending: "Ending") -> None:
     found = environment.read(os.environ)
     for warning in found.warnings:
         _log.warning("%s", warning)
-    core, files = parts(found)
-    server = Server(
-        core, streams.Source(taken.source), streams.Sink(taken.sink), files, SystemClock()
-    )
+    parts = assemble(found)
+    source, sink = streams.Source(taken.source), streams.Sink(taken.sink)
+    server = Server(parts.core, source, sink, parts.files, SystemClock(), parts.watching)
     with ending.on_signals(server.stop):
         await server.run(leaving=ending.within_time)
 

@@ -15,8 +15,10 @@ import trio
 
 from mcpl_heartbeat.actions import (
     Action,
+    Ask,
     Document,
     Level,
+    Listen,
     Log,
     Moment,
     NotSaved,
@@ -25,12 +27,13 @@ from mcpl_heartbeat.actions import (
     Push,
     Reply,
     Save,
+    Settle,
     Trouble,
     WakeAt,
 )
 from mcpl_heartbeat.shell import stderr, streams
 from mcpl_heartbeat.shell.clock import Clock
-from mcpl_heartbeat.shell.ports import Core, Files, Taken
+from mcpl_heartbeat.shell.ports import Core, Files, Taken, Watching
 
 LONGEST_PAUSE = 30.0
 """Seconds until both clocks are read again at the latest (design, law 6)."""
@@ -40,21 +43,24 @@ LOOK_AFTER = 1.0
 """Seconds after which what the host says is not acted on before the locks are looked at again."""
 TIME_TO_LEAVE = 1.5
 """Seconds for saves, replies and bytes under way, once the host is gone."""
+TIME_FOR_THE_STORE = 1.0
+"""Of these, seconds for what the shared store has been asked."""
 
 _log = logging.getLogger("mcpl_heartbeat")
 _LEVELS = {Level.INFO: logging.INFO, Level.WARNING: logging.WARNING}
 
 
 class Server:
-    """One session, carried out on two streams, two files and a clock."""
+    """One session, carried out on two streams, two files, a clock, and a store if it has one."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - all that is outside
         self,
         session: Core,
         source: streams.Source,
         sink: streams.Sink,
         files: Files,
         clock: Clock,
+        watching: Watching | None = None,
     ) -> None:
         """Put the parts together; ``run`` starts them."""
         self._session = session
@@ -62,6 +68,7 @@ class Server:
         self._sink = sink
         self._files = files
         self._clock = clock
+        self._watching = watching
         self._life = trio.CancelScope()
         self._opened = False
         self._progress = trio.lowlevel.ParkingLot()
@@ -88,6 +95,8 @@ class Server:
             self._rest(self._clock.now())
             self._perform(self._session.start)
             work.start_soon(self._open_files)
+            if self._watching is not None:
+                work.start_soon(self._watching.run, self._tell, self._report)
             with self._life:
                 async with trio.open_nursery() as life:
                     life.start_soon(self._until_gone)
@@ -97,10 +106,26 @@ class Server:
             leaving()
             with trio.move_on_after(TIME_TO_LEAVE):
                 self._perform(self._session.end_of_input)
+                await self._until_answered()
                 while self._session.unsettled or not self._opened:
                     await self._progress.park()
-                await self._sink.room(0)
+                async with trio.open_nursery() as last:
+                    last.start_soon(self._sink.room, 0)
+                    if self._watching is not None:
+                        last.start_soon(self._watching.aclose)
             work.cancel_scope.cancel()
+
+    async def _until_answered(self) -> None:
+        with trio.move_on_after(TIME_FOR_THE_STORE):
+            while self._watching is not None and self._watching.busy:
+                await self._progress.park()
+
+    def _tell(self, id: int, outcome: Any) -> None:
+        self._perform(self._session.told, id, outcome)
+        self._progress.unpark_all()
+
+    def _report(self, news: Any, asked: Moment) -> None:
+        self._perform(self._session.news, news, asked)
 
     async def _read(self) -> None:
         linger = False
@@ -242,6 +267,9 @@ class Server:
                     self._set_alarm(now)
                 case Log(level, text):
                     _log.log(_LEVELS[level], "%s", text)
+                case Ask() | Listen() | Settle():
+                    assert self._watching is not None
+                    self._watching.take(action)
         if lines:
             self._sink.write(b"".join(lines))
 

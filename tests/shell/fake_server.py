@@ -10,11 +10,11 @@ from mcpl_heartbeat.shell.environment import Environment
 from tests.shell.fakes import FakeCore, FakeFiles
 
 
-def parts(found: Environment) -> tuple[FakeCore, FakeFiles]:
+def parts(found: Environment) -> process.Parts:
     files = FakeFiles()
     if "slow" in sys.argv:
         files.gate.clear()
-    return FakeCore(), files
+    return process.Parts(FakeCore(), files)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import trio
 
 from mcpl_heartbeat.actions import (
     Action,
+    Ask,
     Document,
     Level,
     Log,
@@ -73,6 +74,12 @@ class FakeCore:
         self.told.append(type(outcome).__name__)
         return [Reply(b"not saved\n" if isinstance(outcome, NotSaved) else b"saved\n")]
 
+    def told(self, id: int, outcome: Any, now: Moment) -> list[Action]:
+        return [Reply(f"told {id} {outcome}\n".encode())]
+
+    def news(self, news: Any, asked: Moment, now: Moment) -> list[Action]:
+        return [Reply(f"news {news}\n".encode())]
+
     def _one(self, line: str, now: Moment) -> list[Action]:
         word, _, rest = line.partition(" ")
         match word:
@@ -87,6 +94,8 @@ class FakeCore:
                 return [WakeAt(now.wall + int(rest), None)]
             case "log":
                 return [Log(Level.WARNING, rest)]
+            case "ask":
+                return [Ask(int(rest), "tool", None)]
             case "print":
                 print(rest)
                 return []
