@@ -9,7 +9,6 @@ import binascii
 from collections.abc import Callable, Collection, Sequence
 
 import sqlalchemy as sa
-from msgspec import UNSET
 
 from mcpl_heartbeat.storage.store import fires, journal, leases, mail, schema
 from mcpl_heartbeat.storage.store.sql import Key
@@ -67,7 +66,7 @@ def status(
     """Show all switches of a namespace, a page at a time, or one with its journal."""
     if isinstance(arguments.scope, str):
         return _status_of(tx, who, arguments.scope, settle)
-    after = "" if arguments.cursor is UNSET else _position(arguments.cursor)
+    after = _position(arguments.cursor) if isinstance(arguments.cursor, str) else ""
     if after is None:
         return invalid("switch_status", ["cursor: is none that next_cursor gave"])
     scopes, more = _page(tx, who, after, arguments.limit)
@@ -174,9 +173,10 @@ def _cursor(scope: str) -> str:
     return base64.urlsafe_b64encode(scope.encode()).decode().rstrip("=")
 
 
-def _position(cursor: object) -> str | None:
-    text = str(cursor)
+def _position(cursor: str) -> str | None:
+    """Read a cursor; ``None`` for one that we did not make."""
     try:
-        return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
+        text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
         return None
+    return None if "\0" in text or _cursor(text) != cursor else text

@@ -4,6 +4,7 @@ Nothing in a row is mended by guessing: a switch whose actions cannot be read mu
 something else nor stand in the way of the others.
 """
 
+import contextlib
 import functools
 import re
 from collections.abc import Mapping, Sequence
@@ -70,7 +71,7 @@ def _flag(table: str, key: Sequence[object], row: dict[str, Any], *names: str) -
 def _json(table: str, key: Sequence[object], name: str, text: Any) -> Any:
     try:
         return msgspec.json.decode(text)
-    except (msgspec.DecodeError, TypeError, ValueError, RecursionError):
+    except (msgspec.DecodeError, TypeError, ValueError):
         raise CorruptRow(table, key, f"{name} is not JSON") from None
 
 
@@ -149,15 +150,20 @@ def envelope(row: Sequence[Any]) -> Envelope:
     """Read a row of the columns ``ENVELOPE``."""
     values = dict(zip(Envelope.__struct_fields__, row, strict=False))
     key = (values["task_id"],)
+    opaque = {}
     for name in _OPAQUE:
-        if values[name] is not None:
-            _json("envelopes", key, name, values[name])
-            values[name] = Raw(values[name])
+        text, values[name] = values[name], None
+        if text is not None:
+            # What was taken once may nest too deep for where we are now, and is none the worse.
+            with contextlib.suppress(RecursionError):
+                _json("envelopes", key, name, text)
+            opaque[name] = Raw(text)
     if values["alert"] is not None:
         values["alert"] = _alert(key, values["alert"])
     elif values["kind"] == "alert":
         raise CorruptRow("envelopes", key, "an alert without its facts")
-    return _struct(Envelope, "envelopes", key, values)
+    found = _struct(Envelope, "envelopes", key, values)
+    return msgspec.structs.replace(found, **opaque) if opaque else found
 
 
 def _alert(key: Sequence[object], text: Any) -> Alert:

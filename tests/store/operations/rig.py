@@ -137,6 +137,9 @@ class Rig:
     def present(self, agent: Agent, token: str = "server", *, here: bool = True) -> None:
         self.do(lambda tx: news.present(tx, agent.id, token, here=here))
 
+    def keep_house(self) -> None:
+        self.do(operations.housekeeping)
+
     def sql(self, statement: str, **parameters: Any) -> None:
         """Change rows behind the store's back."""
         self.do(lambda tx: tx.conn.execute(sa.text(statement), parameters))
