@@ -11,17 +11,18 @@ import trio
 from mcpl_heartbeat.shell.desk import Desk
 from mcpl_heartbeat.shell.http.app import application
 from mcpl_heartbeat.shell.http.connections import Connections
+from mcpl_heartbeat.storage.store.clock import SteadyClock
 from mcpl_heartbeat.storage.store.store import Store
 
 
 @contextmanager
-def served(store_url: str) -> Iterator[str]:
-    """Serve ``store_url`` and give the URL of the server."""
+def served(store_url: str, clock: SteadyClock | None = None) -> Iterator[str]:
+    """Serve ``store_url`` by ``clock`` and give the URL of the server."""
     ready: queue.Queue[tuple[str, trio.lowlevel.TrioToken, trio.CancelScope] | Exception]
     ready = queue.Queue()
 
     async def serve() -> None:
-        desk = Desk(Store(store_url))
+        desk = Desk(Store(store_url, clock=clock))
         connections = Connections(application(desk, "127.0.0.1"))
         async with trio.open_nursery() as nursery:
             await nursery.start(desk.run)

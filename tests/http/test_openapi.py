@@ -51,7 +51,7 @@ JUDGED_HERE = [checks.positive_data_acceptance, checks.missing_required_header]
 
 @pytest.mark.requirement("watch.http.openapi")
 @calls.parametrize()
-@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 def test_the_server_does_as_its_description_says(case: schemathesis.Case, api) -> None:
     url, secret = api
     if isinstance(case.body, dict):
