@@ -64,7 +64,7 @@ def fire_all(tx: Transaction, due: Sequence[Switch]) -> Settled:
     settled = Settled()
     if not due:
         return settled
-    due = sorted(due, key=lambda switch: switch.deadline_watched)
+    due = sorted(due, key=lambda each: (each.deadline_watched, each.namespace, each.scope))
     try:
         with tx.conn.begin_nested():
             settled.fired = _fire(tx, due)
@@ -153,7 +153,7 @@ def checkpoints(tx: Transaction, keys: Collection[Key]) -> dict[Key, Checkpoint]
     for row in tx.conn.execute(_CHECKPOINTS, {"keys": list(keys)}):
         try:
             checkpoint = rows.checkpoint(row)
-        except CorruptRow:
+        except (CorruptRow, RecursionError):
             continue
         found[checkpoint.namespace, checkpoint.scope] = checkpoint
     return found

@@ -154,16 +154,24 @@ def envelope(row: Sequence[Any]) -> Envelope:
     for name in _OPAQUE:
         text, values[name] = values[name], None
         if text is not None:
-            # What was taken once may nest too deep for where we are now, and is none the worse.
-            with contextlib.suppress(RecursionError):
-                _json("envelopes", key, name, text)
-            opaque[name] = Raw(text)
+            opaque[name] = _raw(key, name, text)
     if values["alert"] is not None:
         values["alert"] = _alert(key, values["alert"])
     elif values["kind"] == "alert":
         raise CorruptRow("envelopes", key, "an alert without its facts")
     found = _struct(Envelope, "envelopes", key, values)
     return msgspec.structs.replace(found, **opaque) if opaque else found
+
+
+def _raw(key: Sequence[object], name: str, text: Any) -> Raw:
+    """Take JSON that nobody here looks into, as it was taken from its sender."""
+    # It may nest too deep for where we are now, and is none the worse.
+    with contextlib.suppress(RecursionError):
+        try:
+            msgspec.json.decode(text, type=Raw)
+        except (msgspec.DecodeError, TypeError, ValueError):
+            raise CorruptRow("envelopes", key, f"{name} is not JSON") from None
+    return Raw(text)
 
 
 def _alert(key: Sequence[object], text: Any) -> Alert:

@@ -15,7 +15,7 @@ def _send(rig: Rig, by: Agent, to: Agent, *names: str, **more: object) -> None:
 @pytest.mark.requirement("watch.store.mail")
 def test_mail_arrives_as_it_was_sent(rig: Rig) -> None:
     a, b = rig.agent("a"), rig.agent("b")
-    context = Raw(b'{"big": 12345678901234567890123, "text": "\\u00e4"}')
+    context = Raw(b'{"big": 12345678901234567890123, "far": 1e999, "text": "\\u00e4\\u0000"}')
     sent = a.send(to=f"{b.address}/work", objective="do", scope="x", context=context)
     assert (sent.to, sent.due_at) == (f"{b.address}/work", rig.now.server_time)
     assert b.inbox_poll().envelope is None
