@@ -30,6 +30,7 @@ async def test_the_counts_of_store_and_server_are_there() -> None:
     desk.counters.sweeps.observe(0.0004)
     found = await scrape(desk)
     assert found["store_up", ""] == 1
+    assert found["requests_running", ""] == 1
     assert found["switches_armed", ""] == 3
     assert found["mail_waiting", ""] == 2
     assert found["watch_gaps", ""] == 1

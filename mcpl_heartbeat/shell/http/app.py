@@ -13,7 +13,7 @@ from mcpl_heartbeat.shell import stderr
 from mcpl_heartbeat.shell.http import replies
 from mcpl_heartbeat.shell.http.health import Health, Watched
 from mcpl_heartbeat.shell.http.mcp_door import McpDoor
-from mcpl_heartbeat.shell.http.metrics import Metrics
+from mcpl_heartbeat.shell.http.metrics import Metrics, Traffic
 from mcpl_heartbeat.shell.http.openapi import Description
 from mcpl_heartbeat.shell.http.replies import App, Receive, Reply, Scope, Send
 from mcpl_heartbeat.shell.http.requests import Guard
@@ -25,12 +25,13 @@ _log = logging.getLogger("mcpl_heartbeat")
 
 def application(desk: Watched, host: str) -> App:
     """Make the ASGI application over ``desk``, for a server that listens on ``host``."""
+    traffic = Traffic()
     routes = [
         *(Route(path, Door(tool, desk), methods=["POST"]) for path, tool in TOOL_OF.items()),
         Route("/mcp", McpDoor(desk), methods=["POST"]),
         Route("/openapi.json", Description(), methods=["GET"]),
         Route("/healthz", Health(desk), methods=["GET"]),
-        Route("/metrics", Metrics(desk), methods=["GET"]),
+        Route("/metrics", Metrics(desk, traffic), methods=["GET"]),
     ]
     inner = Starlette(
         routes=routes,
@@ -41,15 +42,16 @@ def application(desk: Watched, host: str) -> App:
         },
     )
     inner.router.redirect_slashes = False
-    return Outermost(inner, Guard(host))
+    return Outermost(inner, Guard(host), traffic)
 
 
 class Outermost:
     """Around all routes: who may not call, and what a caller gets when we are at fault."""
 
-    def __init__(self, inner: App, guard: Guard) -> None:
+    def __init__(self, inner: App, guard: Guard, traffic: Traffic) -> None:
         self._inner = inner
         self._guard = guard
+        self._traffic = traffic
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; never raises over what was sent, or over a fault of ours."""
@@ -60,10 +62,13 @@ class Outermost:
         if (refused := self._guard.refusal(scope["headers"])) is not None:
             await replies.send_reply(replies.of_failure(refused), send)
             return
+        self._traffic.running += 1
         try:
             await self._inner(scope, receive, send)
         except Exception as fault:  # the caller was told already, by _at_fault
             _log.error("%s %s failed: %s", scope["method"], scope["path"], stderr.describe(fault))
+        finally:
+            self._traffic.running -= 1
 
 
 async def _refused(request: Request, error: Exception) -> Response:

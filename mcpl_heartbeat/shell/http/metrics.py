@@ -6,6 +6,7 @@ switches, waiting mail) is the same from every server on it, and left out while 
 
 from collections.abc import Iterable
 
+import msgspec
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -15,7 +16,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from mcpl_heartbeat.shell.counters import Counters, Histogram
+from mcpl_heartbeat.shell.counters import Histogram
 from mcpl_heartbeat.shell.http import replies
 from mcpl_heartbeat.shell.http.health import Watched
 from mcpl_heartbeat.shell.http.replies import Receive, Reply, Scope, Send
@@ -25,17 +26,24 @@ CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 PREFIX = "mcpl_heartbeat_"
 
 
+class Traffic(msgspec.Struct):
+    """How many requests are being answered, the one that asks included."""
+
+    running: int = 0
+
+
 class Metrics:
     """The ASGI endpoint of ``/metrics``."""
 
-    def __init__(self, desk: Watched) -> None:
+    def __init__(self, desk: Watched, traffic: Traffic) -> None:
         self._desk = desk
+        self._traffic = traffic
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Count, and give the counts."""
         stats = await self._desk.stats()
         registry = CollectorRegistry()
-        registry.register(_Counts(self._desk.counters, stats, up=self._desk.trouble is None))
+        registry.register(_Counts(self._desk, stats, self._traffic.running))
         body = generate_latest(registry)
         await replies.send_reply(Reply(200, body, ((b"content-type", CONTENT_TYPE),)), send)
 
@@ -43,18 +51,19 @@ class Metrics:
 class _Counts(Collector):
     """The counts of one moment."""
 
-    def __init__(self, counters: Counters, stats: Stats | None, *, up: bool) -> None:
-        self._counters = counters
+    def __init__(self, desk: Watched, stats: Stats | None, running: int) -> None:
+        self._desk = desk
         self._stats = stats
-        self._up = up
+        self._running = running
 
     def collect(self) -> Iterable[Metric]:
-        counters, stats = self._counters, self._stats
-        yield _gauge("store_up", "Whether this server can use the store: 1 or 0.", self._up)
+        counters, stats, up = self._desk.counters, self._stats, self._desk.trouble is None
+        yield _gauge("store_up", "Whether this server can use the store: 1 or 0.", up)
         if stats is not None:
             yield _gauge("switches_armed", "Switches that are armed in the store.", stats.armed)
             yield _gauge("mail_waiting", "Envelopes in the store that wait.", stats.mail_waiting)
             yield _gauge("watch_gaps", "Times in which nobody watched the store.", stats.gaps)
+        yield _gauge("requests_running", "Requests being answered, this included.", self._running)
         yield _counter("beats", "Beats that this server has kept.", counters.beats)
         yield _counter("fires", "Switches that this server has fired.", counters.fires)
         yield _histogram(

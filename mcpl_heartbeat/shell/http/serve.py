@@ -33,10 +33,10 @@ from mcpl_heartbeat.storage.store import urls
 from mcpl_heartbeat.storage.store.ports import StoreError
 
 if TYPE_CHECKING:
-    from mcpl_heartbeat.shell.desk import Desk
+    from mcpl_heartbeat.shell.http.connections import Connections
 
-FINISH = 3.0
-"""Seconds that running requests are given after a signal."""
+FINISH, LEAVE = 3.0, 1.0
+"""Seconds that running requests, and then the store, are given after a signal."""
 TIME_TO_BE_GONE = 4.5
 """Seconds after which the process ends, whatever still hangs (issue 4 §5: within 5 s)."""
 
@@ -72,6 +72,7 @@ def run(listen: str, store: str | None, *, allow_remote: bool) -> int:
     except StoreError as error:
         return _failed(f"{error}.", 1)
     stderr.install()
+    logging.getLogger("alembic").setLevel(logging.WARNING)
     status = 0
     try:
         status = trio.run(_serve, Serving(address, place))
@@ -87,36 +88,35 @@ def _failed(text: str, status: int) -> int:
 
 
 async def _serve(what: Serving) -> int:
-    from mcpl_heartbeat.shell.desk import Desk
-    from mcpl_heartbeat.storage.store.store import Store
-
-    try:
-        taken, address = await listening.listeners(what.address)
-    except NotListening as error:
-        _log.error("%s", error)
-        return 1
     stop = trio.Event()
-    desk = Desk(Store(what.place.url))
     with _on_signals(stop.set):
+        from mcpl_heartbeat.shell.desk import Desk
+        from mcpl_heartbeat.shell.http.app import application
+        from mcpl_heartbeat.shell.http.connections import Connections
+        from mcpl_heartbeat.storage.store.store import Store
+
+        try:
+            taken, address = await listening.listeners(what.address)
+        except NotListening as error:
+            _log.error("%s", error)
+            return 1
+        desk = Desk(Store(what.place.url))
+        connections = Connections(application(desk, address.host))
         async with trio.open_nursery() as nursery:
             await nursery.start(desk.run)
             _log.info("Listening on %s, on the store %s", address.url, what.place.shown)
             gc.collect()
-            gc.freeze()
-            await _answer(desk, what.address.host, taken, stop)
-            await desk.aclose()
+            gc.freeze()  # what is loaded by now stays, and need not be looked at again
+            await _answer(connections, taken, stop)
+            await desk.aclose(LEAVE)
             nursery.cancel_scope.cancel()
     return 0
 
 
 async def _answer(
-    desk: "Desk", host: str, taken: list[trio.SocketListener], stop: trio.Event
+    connections: "Connections", taken: list[trio.SocketListener], stop: trio.Event
 ) -> None:
     """Serve connections until ``stop``, then finish what runs, within reason."""
-    from mcpl_heartbeat.shell.http.app import application
-    from mcpl_heartbeat.shell.http.connections import Connections
-
-    connections = Connections(application(desk, host))
     async with trio.open_nursery() as open_ones:
         async with trio.open_nursery() as accepting:
             accepting.start_soon(
