@@ -155,18 +155,20 @@ class _Quick:
     async def _body(self) -> bytes | None:
         """Read the whole body; ``None`` when it does not come."""
         parts: list[bytes] = []
-        with trio.move_on_after(SLOW):
-            while True:
-                event = self._parser.next_event()
-                if event is h11.NEED_DATA:
+        until = trio.current_time() + SLOW
+        while True:
+            event = self._parser.next_event()
+            if isinstance(event, h11.Data):
+                parts.append(bytes(event.data))
+            elif isinstance(event, h11.EndOfMessage):
+                return b"".join(parts)
+            elif event is not h11.NEED_DATA:
+                return None
+            else:
+                with trio.move_on_at(until) as waiting:
                     self._parser.receive_data(await self._stream.receive_some(_CHUNK))
-                elif isinstance(event, h11.Data):
-                    parts.append(bytes(event.data))
-                elif isinstance(event, h11.EndOfMessage):
-                    return b"".join(parts)
-                else:
+                if waiting.cancelled_caught:
                     return None
-        return None
 
     def _scope(self, request: h11.Request) -> dict[str, Any]:
         path, _, query = request.target.partition(b"?")

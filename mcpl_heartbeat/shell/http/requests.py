@@ -1,5 +1,6 @@
 """What a request says beside its body: of which type it is, from where it comes, who sends it."""
 
+import functools
 import ipaddress
 from collections.abc import Iterable
 from urllib.parse import urlsplit
@@ -96,6 +97,7 @@ class Guard(msgspec.Struct, frozen=True):
         return bool(host) and (is_loopback(host) or host == self.host.lower())
 
 
+@functools.lru_cache(maxsize=256)
 def is_loopback(host: str) -> bool:
     """Whether a name or address, an IPv6 one without its brackets, means this machine alone."""
     if host.lower().rstrip(".") == "localhost":
@@ -113,6 +115,7 @@ def _host_of_origin(origin: str) -> str:
         return ""
 
 
+@functools.lru_cache(maxsize=256)
 def _host_of(value: str) -> str:
     try:
         return urlsplit(f"//{value}").hostname or ""
