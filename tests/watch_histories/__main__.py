@@ -37,8 +37,7 @@ def main(arguments: list[str]) -> int:
 
 def once(options: argparse.Namespace, seed: int) -> bool:
     """One history; what it left is kept when it went wrong."""
-    folder = options.folder or Path(tempfile.mkdtemp(prefix="history-"))
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f"history-{seed}-", dir=options.folder))
     url = options.store or f"sqlite:///{folder}/store.db"
     workers = options.workers or random.Random(seed).randint(2, 8)
     history = History(url, folder, seed, workers, options.acts, options.database_clock)
@@ -50,8 +49,7 @@ def once(options: argparse.Namespace, seed: int) -> bool:
     except (Disagrees, Broken) as error:
         print(f"seed {seed}, {workers} workers, in {folder}: {error}", file=sys.stderr)
         return False
-    if options.folder is None:
-        shutil.rmtree(folder)
+    shutil.rmtree(folder)
     unknown = sum(not act.known for act in reckoning.acts)
     print(
         f"seed {seed}: {workers} workers, {len(reckoning.acts)} calls ({unknown} unanswered), "

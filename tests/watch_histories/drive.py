@@ -155,9 +155,10 @@ class Drive:
             for tool, who, args in calls
         ]
         outcomes = None
-        if len(asks) == 1 and asks[0].tool in READS:
+        # Who only reads notes no gap: what it tells of one is not to be learned.
+        watched = self.model.real - self.model.watched_until < STALLED - STOPPED
+        if len(asks) == 1 and asks[0].tool in READS and watched:
             with contextlib.suppress(Unsettled):
-                # Who only reads notes no gap, and so need not have seen one.
                 outcomes = [store.look(asks[0])]
         if outcomes is None:
             outcomes = store.answer(asks)

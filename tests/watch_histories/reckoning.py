@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mcpl_heartbeat.watch.tools import READS
 from tests.watch_histories.audit import Shelf, audit
 from tests.watch_histories.facts import Disagrees, expect, instant
 
@@ -82,17 +83,22 @@ class Reckoning:
         self.mail()
 
     def watched(self, real: int) -> int:
-        """Watched time at a real time."""
-        cut = sum(
-            min(real, gap["ended"]) - gap["began"] for gap in self.shelf.gaps if gap["began"] < real
-        )
-        return real - cut
+        """Watched time as it was at a real time, when later gaps were not known of."""
+        gaps = self.shelf.gaps
+        return real - sum(gap["ended"] - gap["began"] for gap in gaps if gap["ended"] <= real)
+
+    def unwatched(self, begin: int, end: int) -> int:
+        """How much of a stretch is in gaps."""
+        shares = (min(end, gap["ended"]) - max(begin, gap["began"]) for gap in self.shelf.gaps)
+        return sum(share for share in shares if share > 0)
 
     # The watch
 
     def gaps(self) -> None:
         """A gap was noted where nobody watched, and nowhere else."""
-        done = [act for act in self.acts if act.known and act.what != "close"]
+        # Who only reads notes nothing, and so is no watch.
+        writers = [act for act in self.acts if act.tool not in READS]
+        done = [act for act in writers if act.known and act.what != "close"]
         for gap in self.shelf.gaps:
             inside = [
                 act
@@ -100,10 +106,10 @@ class Reckoning:
                 if act.begun > gap["began"] + TOLERANCE and act.ended < gap["ended"]
             ]
             expect(f"watched in the gap {gap}", inside, [])
-        until = min(act.begun for act in self.acts)
-        for act in self.acts:
+        until = writers[0].begun
+        for act in writers:
             if act.begun - until > 2 * TOLERANCE:
-                missed = self.watched(act.begun) - self.watched(until)
+                missed = act.begun - until - self.unwatched(until, act.begun)
                 if missed > TOLERANCE:
                     raise Disagrees(f"{missed} ms from {until} on were no gap, before {act}")
             until = max(until, act.begun if act.ended == NEVER else act.ended)

@@ -118,7 +118,7 @@ class Agents:
 
     def act(self) -> None:
         """One more thing, and the time it took."""
-        self.server.clock.advance(self.chance.choice((1, 10, 40, 150)))
+        self.server.clock.advance(self.chance.choice((5, 20, 100, 400)))
         chance = self.chance
         who = chance.randrange(3)
         kind = chance.choices(
