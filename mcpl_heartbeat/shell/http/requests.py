@@ -61,7 +61,8 @@ def wrong_type(headers: Headers) -> Failure | None:
     return failure(
         "unsupported_media_type",
         "Content-Type: the body must be JSON.",
-        "Send Content-Type: application/json, or leave the header out.",
+        "Send Content-Type: application/json, or leave the header out; with curl that is "
+        "--json instead of -d.",
     )
 
 
