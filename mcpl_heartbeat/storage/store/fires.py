@@ -9,22 +9,19 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
-import sqlalchemy as sa
 
 from mcpl_heartbeat.storage.store import identities, journal, leases, mail, rows, schema, switches
 from mcpl_heartbeat.storage.store.engine import Kind, judge
 from mcpl_heartbeat.storage.store.ports import Unsettled
 from mcpl_heartbeat.storage.store.rows import CorruptRow
-from mcpl_heartbeat.storage.store.sql import Key, among
+from mcpl_heartbeat.storage.store.sql import ByKeys, Key
 from mcpl_heartbeat.storage.store.switches import Loaded
 from mcpl_heartbeat.storage.store.transaction import Transaction
 from mcpl_heartbeat.watch.mail import alert_envelope
 from mcpl_heartbeat.watch.rows import Checkpoint, Entry, Identity, Switch
 from mcpl_heartbeat.watch.switches import Fired, fire, is_due
 
-_CHECKPOINTS = sa.select(*rows.CHECKPOINT).where(
-    among(schema.checkpoints.c.namespace, schema.checkpoints.c.scope)
-)
+_CHECKPOINTS = ByKeys(rows.CHECKPOINT, (schema.checkpoints.c.namespace, schema.checkpoints.c.scope))
 
 
 class Settled(msgspec.Struct):
@@ -150,7 +147,7 @@ def _tell(tx: Transaction, fires: Sequence[Fired], owners: Mapping[str, Identity
 def checkpoints(tx: Transaction, keys: Collection[Key]) -> dict[Key, Checkpoint]:
     """Read the checkpoints of these scopes; one that cannot be read is none."""
     found = {}
-    for row in tx.conn.execute(_CHECKPOINTS, {"keys": list(keys)}):
+    for row in _CHECKPOINTS(tx, keys):
         try:
             checkpoint = rows.checkpoint(row)
         except (CorruptRow, RecursionError):

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 import sqlalchemy as sa
 
 from mcpl_heartbeat.storage.store import rows, schema
-from mcpl_heartbeat.storage.store.sql import HELD, Key, among
+from mcpl_heartbeat.storage.store.sql import HELD, ByKeys, Key, among
 from mcpl_heartbeat.storage.store.transaction import Transaction
 from mcpl_heartbeat.watch.rows import Lease
 
@@ -19,11 +19,7 @@ _INSERT = sa.insert(_TABLE)
 _REST = [column.name for column in _TABLE.columns if column.name not in ("namespace", "key")]
 _CHANGE = sa.update(_TABLE).where(_ONE).values({name: sa.bindparam(name) for name in _REST})
 _LIVE = sa.and_(HELD, _TABLE.c.expires_watched > sa.bindparam("watched"))
-_OF_SCOPES = (
-    sa.select(*rows.LEASE)
-    .where(HELD, among(_TABLE.c.namespace, _TABLE.c.scope))
-    .order_by(_TABLE.c.namespace, _TABLE.c.key)
-)
+_OF_SCOPES = ByKeys(rows.LEASE, (_TABLE.c.namespace, _TABLE.c.scope), HELD)
 _UNSCOPED = (
     sa.select(_TABLE.c.namespace, sa.func.count())
     .where(_LIVE, _TABLE.c.scope.is_(None), among(_TABLE.c.namespace))
@@ -41,8 +37,7 @@ def load(tx: Transaction, namespace: str, key: str) -> Lease | None:
 def of_scopes(tx: Transaction, keys: Collection[Key]) -> dict[Key, list[Lease]]:
     """Read the leases of these scopes that were not let go, by scope; some may have run out."""
     found: dict[Key, list[Lease]] = defaultdict(list)
-    for row in tx.conn.execute(_OF_SCOPES, {"keys": list(keys)}):
-        lease = rows.lease(row)
+    for lease in sorted(map(rows.lease, _OF_SCOPES(tx, keys)), key=lambda lease: lease.key):
         found[lease.namespace, str(lease.scope)].append(lease)
     return found
 

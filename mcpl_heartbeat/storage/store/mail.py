@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from mcpl_heartbeat.storage.store import rows, schema
 from mcpl_heartbeat.storage.store.rows import CorruptRow
-from mcpl_heartbeat.storage.store.sql import ALERT, PENDING, among
+from mcpl_heartbeat.storage.store.sql import ALERT, PENDING, ByKeys
 from mcpl_heartbeat.storage.store.transaction import Transaction
 from mcpl_heartbeat.watch import mail
 from mcpl_heartbeat.watch.arguments import (
@@ -41,9 +41,8 @@ _VISIBLE = _TABLE.c.visible_at <= sa.bindparam("real")
 _INSERT = sa.insert(_TABLE)
 _BY_ID = _TABLE.c.task_id == sa.bindparam("of_task_id")
 _LOAD = sa.select(*rows.ENVELOPE).where(_BY_ID)
-_LOAD_OF = sa.select(*rows.ENVELOPE).where(
-    PENDING, among(_TABLE.c.of_namespace, _TABLE.c.of_scope, _TABLE.c.of_generation)
-)
+_OF = (_TABLE.c.of_namespace, _TABLE.c.of_scope, _TABLE.c.of_generation)
+_LOAD_OF = ByKeys((*rows.ENVELOPE, *_OF), _OF, PENDING)
 _CHANGING = (
     "objective",
     "alert",
@@ -223,9 +222,8 @@ def resolve(tx: Transaction, alerts: Mapping[Of, Resolution]) -> None:
     """Mark the alerts of these fires that still wait as resolved, each with its resolution."""
     if not alerts:
         return
-    columns = (*rows.ENVELOPE, _TABLE.c.of_namespace, _TABLE.c.of_scope, _TABLE.c.of_generation)
     changed = []
-    for row in tx.conn.execute(_LOAD_OF.with_only_columns(*columns), {"keys": list(alerts)}):
+    for row in _LOAD_OF(tx, alerts):
         envelope = _readable(row[:-3])
         if envelope is not None:
             changed.append(mail.resolve(envelope, alerts[row[-3], row[-2], row[-1]], tx.now))

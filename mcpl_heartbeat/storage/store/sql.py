@@ -3,11 +3,15 @@
 Statements are made once, at import: then SQLAlchemy compiles each of them once as well.
 """
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from mcpl_heartbeat.storage.store import schema
+from mcpl_heartbeat.storage.store.transaction import Transaction
 
 Key = tuple[str, str]
 """Namespace and scope, or namespace and lease key."""
@@ -18,7 +22,51 @@ PENDING = schema.envelopes.c.state == sa.literal_column("'pending'")
 ALERT = schema.envelopes.c.kind == sa.literal_column("'alert'")
 
 
-def among(*columns: sa.ColumnElement[Any]) -> sa.ColumnElement[bool]:
-    """Match rows whose ``columns`` are among the parameter ``keys``, which must not be empty."""
+def among(column: sa.ColumnElement[Any]) -> sa.ColumnElement[bool]:
+    """Match rows whose ``column`` is among the parameter ``keys``."""
     keys: sa.BindParameter[Any] = sa.bindparam("keys", expanding=True)
-    return sa.tuple_(*columns).in_(keys) if len(columns) > 1 else columns[0].in_(keys)
+    return column.in_(keys)
+
+
+class ByKeys:
+    """Reads ``columns`` of the rows whose ``key``, of several columns, is among those given.
+
+    A list of tuples after ``IN`` has SQLite walk the whole table, so the keys are a table of their
+    own that is joined to the index: JSON on SQLite, arrays on PostgreSQL.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[sa.ColumnElement[Any]],
+        key: Sequence[sa.Column[Any]],
+        *where: sa.ColumnElement[bool],
+    ) -> None:
+        self._names = [f"key{at}" for at in range(len(key))]
+        query = sa.select(*columns).where(*where)
+        items = sa.func.json_each(sa.bindparam("keys")).table_valued("value", name="sought")
+        self._sqlite = query.select_from(items).where(
+            *(
+                column == sa.func.json_extract(items.c.value, sa.literal_column(f"'$[{at}]'"))
+                for at, column in enumerate(key)
+            )
+        )
+        arrays = (
+            sa.bindparam(name, type_=ARRAY(column.type))
+            for name, column in zip(self._names, key, strict=True)
+        )
+        sought = sa.func.unnest(*arrays).table_valued(*self._names, name="sought").render_derived()
+        self._postgresql = query.select_from(sought).where(
+            *(column == sought.c[name] for name, column in zip(self._names, key, strict=True))
+        )
+
+    def __call__(
+        self, tx: Transaction, keys: Iterable[tuple[Any, ...]], **parameters: Any
+    ) -> Iterable[Sequence[Any]]:
+        """Read the rows of these keys, each once, in no order."""
+        sought = list(dict.fromkeys(keys))
+        if tx.sqlite:
+            parameters["keys"] = msgspec.json.encode(sought).decode()
+            return tx.conn.execute(self._sqlite, parameters)
+        for at, name in enumerate(self._names):
+            parameters[name] = [key[at] for key in sought]
+        return tx.conn.execute(self._postgresql, parameters)

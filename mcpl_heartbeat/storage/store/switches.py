@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from mcpl_heartbeat.storage.store import journal, rows, schema
 from mcpl_heartbeat.storage.store.rows import CorruptRow
-from mcpl_heartbeat.storage.store.sql import Key, among
+from mcpl_heartbeat.storage.store.sql import ByKeys, Key
 from mcpl_heartbeat.storage.store.transaction import Transaction
 from mcpl_heartbeat.watch.rows import DEFAULT_ACTIONS, Entry, Switch
 
@@ -21,9 +21,7 @@ CORRUPT = "corrupt"
 """The state of a row that was set aside."""
 
 _TABLE = schema.switches
-_LOAD = sa.select(*rows.SWITCH, _TABLE.c.check_watched).where(
-    among(_TABLE.c.namespace, _TABLE.c.scope)
-)
+_LOAD = ByKeys((*rows.SWITCH, _TABLE.c.check_watched), (_TABLE.c.namespace, _TABLE.c.scope))
 _INSERT = sa.insert(_TABLE)
 _ONE = sa.and_(
     _TABLE.c.namespace == sa.bindparam("of_namespace"), _TABLE.c.scope == sa.bindparam("of_scope")
@@ -61,7 +59,7 @@ def load(tx: Transaction, keys: Collection[Key]) -> Loaded:
     found = Loaded()
     if not keys:
         return found
-    for row in tx.conn.execute(_LOAD, {"keys": list(keys)}):
+    for row in _LOAD(tx, keys):
         key = (row[0], row[1])
         found.checks[key] = row[-1]
         if row[2] == CORRUPT:

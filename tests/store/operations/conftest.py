@@ -15,6 +15,12 @@ def rig(store_url: str) -> Iterator[Rig]:
 
 
 @pytest.fixture
+def sqlite_rig(tmp_path: Path) -> Iterator[Rig]:
+    with Rig(f"sqlite:///{tmp_path}/sqlite.db") as made:
+        yield made
+
+
+@pytest.fixture
 def other_rig(tmp_path: Path) -> Iterator[Rig]:
     """A second one, on SQLite whatever the first is on, to compare with."""
     with Rig(f"sqlite:///{tmp_path}/other.db") as made:

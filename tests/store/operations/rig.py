@@ -12,7 +12,8 @@ from typing import Any, Self, TypeVar
 import msgspec
 import sqlalchemy as sa
 
-from mcpl_heartbeat.storage.store import engine, news, operations, schema, sweep, urls
+from mcpl_heartbeat.storage.store import engine as engines
+from mcpl_heartbeat.storage.store import news, operations, schema, sweep, urls
 from mcpl_heartbeat.storage.store.ports import Ask, News, Outcome, Swept
 from mcpl_heartbeat.storage.store.transaction import Transaction
 from mcpl_heartbeat.watch import identity
@@ -55,12 +56,12 @@ class Rig:
     """A store's database and its time, in ms since the start."""
 
     def __init__(self, url: str) -> None:
-        self._engine = engine.make_engine(urls.read(url))
-        if self._engine.dialect.name == "sqlite":
-            sa.event.listen(self._engine, "connect", _hurry)
-        schema.metadata.create_all(self._engine)
-        self._conn = self._engine.connect()
-        self._reader = engine.reading(self._engine).connect()
+        self.engine = engines.make_engine(urls.read(url))
+        if self.engine.dialect.name == "sqlite":
+            sa.event.listen(self.engine, "connect", _hurry)
+        schema.metadata.create_all(self.engine)
+        self._conn = self.engine.connect()
+        self._reader = engines.reading(self.engine).connect()
         self._random = random.Random(0)
         self.real = START
         self.gaps: tuple[Gap, ...] = ()
@@ -68,7 +69,7 @@ class Rig:
         self.statements: list[str] = []
         self.fail_at = 0
         """Which write from now on finds the database in trouble, once; 0: none."""
-        sa.event.listen(self._engine, "before_cursor_execute", self._note)
+        sa.event.listen(self.engine, "before_cursor_execute", self._note)
 
     def __enter__(self) -> Self:
         return self
@@ -76,7 +77,7 @@ class Rig:
     def __exit__(self, *_: object) -> None:
         self._conn.close()
         self._reader.close()
-        self._engine.dispose()
+        self.engine.dispose()
 
     @property
     def now(self) -> Reading:
@@ -99,7 +100,7 @@ class Rig:
 
     @contextmanager
     def _writing(self) -> Iterator[Transaction]:
-        engine.begin_writing(self._conn)
+        engines.begin_writing(self._conn)
         try:
             yield Transaction(self._conn, self.now, SALT, self._random.randbytes)
         except BaseException:
@@ -155,7 +156,7 @@ class Rig:
 
     @property
     def sqlite(self) -> bool:
-        return self._engine.dialect.name == "sqlite"
+        return self.engine.dialect.name == "sqlite"
 
     def plan(self, statement: str, parameters: tuple[Any, ...]) -> str:
         """Say how SQLite goes about a statement."""
