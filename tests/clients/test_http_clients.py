@@ -21,4 +21,4 @@ def test_the_python_sdk(python_client, tmp_path, way, backend) -> None:
     assert is_error is True
     assert "did you mean scope?" in text
     assert said["nobody"] == [True, "unauthorized"]
-    assert said["header"]["switches"] == {"armed": 1}
+    assert said["header"]["switches"]["armed"] == 1
