@@ -31,7 +31,7 @@ Lines = Annotated[list[Line], Meta(max_length=100)]
 Objective = Annotated[str, Meta(min_length=1, max_length=2048)]
 Label = Annotated[str, Meta(min_length=1, max_length=64)]
 Secret = Annotated[str, Meta(min_length=32, max_length=256)]
-Cursor = Annotated[str, Meta(min_length=1, max_length=512)]
+Cursor = Annotated[str, Meta(min_length=1, max_length=1400)]
 Window = Annotated[int, Meta(ge=MIN_WINDOW, le=MAX_WINDOW)]
 Nudge = Annotated[int, Meta(ge=1, le=MAX_WINDOW - 1)]
 Actions = Annotated[

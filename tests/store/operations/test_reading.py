@@ -4,11 +4,12 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from mcpl_heartbeat.storage.store import schema
 from mcpl_heartbeat.storage.store.ports import Unsettled
-from tests.store.operations.rig import START, Agent, Rig, refused, told
+from tests.store.operations.rig import ARGUMENTS, START, Agent, Rig, refused, told
 
 READS: list[tuple[str, dict[str, Any]]] = [
     ("switch_status", {}),
@@ -68,22 +69,27 @@ def test_whoami_counts_what_is_due_as_fired(rig: Rig) -> None:
 
 
 @pytest.mark.requirement("watch.store.paging")
-def test_pages_of_switches_show_each_once(rig: Rig) -> None:
+@pytest.mark.parametrize(("limit", "pages"), [(50, [50, 50, 6]), (1, [1] * 106)])
+def test_pages_of_switches_show_each_once(rig: Rig, limit: int, pages: list[int]) -> None:
     agent = rig.agent()
-    scopes = [f"s{i:03}" for i in range(101)] + ["ä", "a b/c", "\U0001f980", "Z"]
+    scopes = [f"s{i:03}" for i in range(101)] + ["ä", "a b/c", "Z"]
+    scopes += ["\U0001f980" * 256, "\U0001f980" * 255]
     random.Random(3).shuffle(scopes)
     rig.batch(*[agent.ask("heartbeat", scope=scope) for scope in scopes])
     seen: list[str] = []
+    taken = msgspec.json.schema(ARGUMENTS["switch_status"])["$defs"]["SwitchStatusArguments"]
+    longest = taken["properties"]["cursor"]["maxLength"]
     cursor: dict[str, Any] = {}
     sizes = []
     while cursor is not None:
-        page = agent.switch_status(limit=50, **cursor)
+        page = agent.switch_status(limit=limit, **cursor)
         assert page.total == len(scopes)
         seen += [view.scope for view in page.switches]
         sizes.append(len(page.switches))
+        assert len(page.next_cursor or "") <= longest
         cursor = {"cursor": page.next_cursor} if page.next_cursor else None  # type: ignore[assignment]
     assert sorted(seen) == sorted(scopes)
-    assert sizes == [50, 50, 5]
+    assert sizes == pages
 
 
 @pytest.mark.requirement("watch.store.paging")
