@@ -9,7 +9,6 @@ import contextlib
 import enum
 import os
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -51,32 +50,20 @@ class Trouble(msgspec.Struct, frozen=True):
 class Line:
     """One connection to the store, made when it is first used and again once it was lost."""
 
-    def __init__(
-        self,
-        place: Place,
-        engine: sa.Engine,
-        prepare: Callable[[sa.Connection], None] | None = None,
-    ) -> None:
+    def __init__(self, place: Place, engine: sa.Engine) -> None:
         self._place = place
         self._engine = engine
-        self._prepare = prepare
         self._conn: sa.Connection | None = None
-        self._file: tuple[int, int] | None = None
+        self.file: tuple[int, int] | None = None
+        """Which file it is, or was, connected to."""
 
     def get(self) -> sa.Connection:
         """Give the connection. Raises what ``judge`` weighs."""
-        if self._conn is not None and self._file != self._identity():
+        if self._conn is not None and self.file != self._identity():
             self.drop()
         if self._conn is None:
-            self._file = self._identity()
-            conn = self._engine.connect()
-            try:
-                if self._prepare is not None:
-                    self._prepare(conn)
-            except BaseException:
-                _close(conn)
-                raise
-            self._conn = conn
+            self.file = self._identity()
+            self._conn = self._engine.connect()
         return self._conn
 
     @property
@@ -85,7 +72,7 @@ class Line:
         if self._conn is None or self._conn.closed or self._conn.invalidated:
             return False
         try:
-            return self._file == self._identity()
+            return self.file == self._identity()
         except OSError:
             return False
 
@@ -93,7 +80,8 @@ class Line:
         """Let the connection go; the next ``get`` makes another."""
         conn, self._conn = self._conn, None
         if conn is not None:
-            _close(conn)
+            with contextlib.suppress(SQLAlchemyError, sqlite3.Error, OSError):
+                conn.close()
 
     def _identity(self) -> tuple[int, int] | None:
         """Which file is at the store's place; ``OSError`` when there is none."""
@@ -109,9 +97,12 @@ def make_file(path: str) -> None:
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
-def make_engine(place: Place) -> sa.Engine:
-    """Set up connections to ``place``; none is made yet. Raises ``StoreError`` for a bad URL."""
-    return _sqlite(place) if place.path is not None else _postgresql(place)
+def make_engine(place: Place, *, relaxed: bool = False) -> sa.Engine:
+    """Set up connections to ``place``; none is made yet. Raises ``StoreError`` for a bad URL.
+
+    ``relaxed``: commits do not wait for the disk. They are still whole, and in order.
+    """
+    return _sqlite(place, relaxed) if place.path is not None else _postgresql(place, relaxed)
 
 
 def reading(engine: sa.Engine) -> sa.Engine:
@@ -131,17 +122,6 @@ def begin_writing(conn: sa.Connection, patience_ms: int = BUSY_MS) -> None:
         conn.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITER_LOCK})")
 
 
-def relax(conn: sa.Connection) -> None:
-    """Let commits on this connection not wait for the disk; they are still whole, and in order."""
-    line = conn.connection.driver_connection
-    assert line is not None
-    if conn.dialect.name == "sqlite":
-        line.execute("PRAGMA synchronous = NORMAL")
-    else:
-        line.execute("SET synchronous_commit = off")
-        line.commit()
-
-
 def judge(error: BaseException) -> Trouble:
     """Weigh what came of using the store."""
     if isinstance(error, DBAPIError):
@@ -158,12 +138,7 @@ def judge(error: BaseException) -> Trouble:
     return Trouble(Kind.OURS, _clause(str(error)) or type(error).__name__)
 
 
-def _close(conn: sa.Connection) -> None:
-    with contextlib.suppress(SQLAlchemyError, sqlite3.Error, OSError):
-        conn.close()
-
-
-def _sqlite(place: Place) -> sa.Engine:
+def _sqlite(place: Place, relaxed: bool) -> sa.Engine:
     engine = sa.create_engine(
         sa.URL.create("sqlite", database=place.path),
         poolclass=sa.NullPool,
@@ -174,7 +149,8 @@ def _sqlite(place: Place) -> sa.Engine:
     def prepare(connection: Any, _record: object) -> None:
         # The module's own idea of transactions is in the way of BEGIN IMMEDIATE.
         connection.isolation_level = None
-        for pragma in ("journal_mode = WAL", "synchronous = FULL", "temp_store = MEMORY"):
+        synchronous = f"synchronous = {'NORMAL' if relaxed else 'FULL'}"
+        for pragma in ("journal_mode = WAL", synchronous, "temp_store = MEMORY"):
             connection.execute(f"PRAGMA {pragma}").fetchall()
 
     @sa.event.listens_for(engine, "begin")
@@ -184,7 +160,7 @@ def _sqlite(place: Place) -> sa.Engine:
     return engine
 
 
-def _postgresql(place: Place) -> sa.Engine:
+def _postgresql(place: Place, relaxed: bool) -> sa.Engine:
     try:
         url = sa.make_url(place.url)
     except SQLAlchemyError as error:
@@ -207,6 +183,8 @@ def _postgresql(place: Place) -> sa.Engine:
             cursor.execute(f"SET idle_in_transaction_session_timeout = {IDLE_MS}")
             cursor.execute(f"SET lock_timeout = {BUSY_MS}")
             cursor.execute(f"SET statement_timeout = {STATEMENT_MS}")
+            if relaxed:
+                cursor.execute("SET synchronous_commit = off")
         connection.commit()
 
     return engine

@@ -54,15 +54,17 @@ class Transactions:
         self._random = random
         self._after_gap = after_gap
         self._pause = pause
-        self._time = Timekeeper(clock, database=place.path is None)
+        self._clock = clock
+        self._time = self._new_time()
         engine = engines.make_engine(place)
         self._writer = Line(place, engine)
-        self._noter = Line(place, engine, engines.relax)
+        self._noter = Line(place, engines.make_engine(place, relaxed=True))
         self._reader = Line(place, engines.reading(engine))
         self._watchers = _watchers(place, engine, pause) if watch else NoWatch()
         self._turn = threading.RLock()
         self._reading = threading.Lock()
         self._open = False
+        self._file: tuple[int, int] | None = None
         self._known = False
         self._why = "it is not open yet"
         self._gap: Gap | None = None
@@ -156,6 +158,9 @@ class Transactions:
             engines.make_file(self._place.path)
         try:
             conn = self._writer.get()
+            if self._writer.file != self._file:
+                # Another store lies there now, and what is remembered is of the one before.
+                self._file, self._time = self._writer.file, self._new_time()
             migrate.bring_up(conn, self._place)
             engines.begin_writing(conn)
             self._time.begin(conn, self._random(32))
@@ -235,6 +240,9 @@ class Transactions:
                 return
             self._time.note(conn, look)
         self._time.remember(look, watched=True)
+
+    def _new_time(self) -> Timekeeper:
+        return Timekeeper(self._clock, database=self._place.path is None)
 
     def _drop(self, why: str) -> None:
         self._open, self._why = False, why
