@@ -53,7 +53,7 @@ async def test_each_route_is_the_door_of_one_tool(path: str) -> None:
     assert response.status_code == 200
     assert response.json() == json.loads(msgspec.json.encode(WHO))
     [(tool, arguments, secret)] = desk.calls
-    assert (tool, secret) == (PATHS[path], SECRET)
+    assert (tool, secret) == (PATHS[path], None if path == "/v1/register" else SECRET)
     for name, value in BODIES[path].items():
         assert getattr(arguments, name) == value
 
@@ -136,6 +136,14 @@ async def test_another_kind_of_authorization_is_no_secret(sent: str) -> None:
     assert shape(response)["code"] == "unauthorized"
     assert response.headers["www-authenticate"].startswith("Bearer")
     assert not desk.calls
+
+
+@pytest.mark.requirement("watch.http.secret")
+async def test_register_asks_for_no_secret_whatever_a_proxy_sends() -> None:
+    desk = NotingDesk()
+    async with client(desk) as http:
+        await http.post("/v1/register", json={}, headers={"authorization": "Basic dTpw"})
+    assert [secret for _, _, secret in desk.calls] == [None]
 
 
 @pytest.mark.requirement("watch.http.statuses")

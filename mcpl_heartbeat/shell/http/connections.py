@@ -280,6 +280,7 @@ def _config() -> Config:
     config.errorlog = logging.getLogger("mcpl_heartbeat")
     config.include_server_header = False
     config.keep_alive_timeout = IDLE
+    config.read_timeout = int(IDLE)
     config.keep_alive_max_requests = 1_000_000
     config.h11_max_incomplete_size = MAX_HEAD
     config.max_app_queue_size = 10

@@ -131,7 +131,7 @@ class McpDoor:
             text = arguments.refusal_text(call.tool, checked)
             result = tools.ToolResult(text, refused(call.tool, checked), is_error=True)
             return tools.call_result(result, version)
-        secret = requests.secret_of(headers, checked.arguments)
+        secret = requests.secret_of(call.tool, headers, checked.arguments)
         if isinstance(secret, Failure):
             outcome: Result | Failure = secret
         else:

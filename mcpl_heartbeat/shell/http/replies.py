@@ -61,14 +61,14 @@ def of_failure(failed: Failure, *headers: tuple[bytes, bytes]) -> Reply:
 
 
 def too_long() -> Reply:
-    """Refuse a body that is too long; the connection is of no further use then."""
+    """Refuse a body that is too long."""
     failed = failure(
         "too_large",
         f"The body is over {MAX_BODY} bytes and was not read.",
         "Send less: context, history, result, body, state and provider_extras hold at most "
         "65,536 bytes each.",
     )
-    return of_failure(failed, (b"connection", b"close"))
+    return of_failure(failed)
 
 
 INTERNAL = of_failure(

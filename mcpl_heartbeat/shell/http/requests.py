@@ -8,8 +8,10 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import UNSET
 
+from mcpl_heartbeat.mcp.tools import Tool
 from mcpl_heartbeat.watch.arguments import Arguments
 from mcpl_heartbeat.watch.failures import Failure, failure
+from mcpl_heartbeat.watch.tools import REQUIRES_SECRET
 
 Headers = Iterable[tuple[bytes, bytes]]
 
@@ -28,8 +30,13 @@ def header(headers: Headers, name: bytes) -> str | None:
     return None
 
 
-def secret_of(headers: Headers, arguments: Arguments) -> Secret | Failure:
-    """Find the secret: in ``Authorization: Bearer``, else the argument ``agent_key``."""
+def secret_of(tool: Tool, headers: Headers, arguments: Arguments) -> Secret | Failure:
+    """Find the secret: in ``Authorization: Bearer``, else the argument ``agent_key``.
+
+    ``register`` asks for none, so that whatever a proxy has put there does not matter.
+    """
+    if tool.name not in REQUIRES_SECRET:
+        return Secret(None)
     sent = header(headers, b"authorization")
     key = getattr(arguments, "agent_key", UNSET)
     argument = None if key is UNSET else key

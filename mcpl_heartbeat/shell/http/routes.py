@@ -63,7 +63,7 @@ class Door:
         weighed = weigh(self._tool, body)
         if isinstance(weighed, Failure):
             return replies.of_failure(weighed)
-        secret = requests.secret_of(headers, weighed)
+        secret = requests.secret_of(self._tool, headers, weighed)
         if isinstance(secret, Failure):
             return replies.of_failure(secret)
         return replies.of_outcome(await self._desk.call(self._tool.name, weighed, secret.value))
