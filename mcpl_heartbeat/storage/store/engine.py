@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from mcpl_heartbeat.storage.store.ports import StoreError
-from mcpl_heartbeat.storage.store.urls import Place
+from mcpl_heartbeat.storage.store.urls import RULE, Place
 
 BUSY_MS = 5_000
 """How long a writer waits for another."""
@@ -112,11 +112,14 @@ def reading(engine: sa.Engine) -> sa.Engine:
     return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
 
-def begin_writing(conn: sa.Connection, patience_ms: int = BUSY_MS) -> None:
-    """Begin a transaction and take the store's one writer's place. Raises ``DBAPIError``."""
+def begin_writing(conn: sa.Connection, patience_ms: int | None = None) -> None:
+    """Begin a transaction and take the store's one writer's place. Raises ``DBAPIError``.
+
+    ``patience_ms``: wait so long on PostgreSQL, instead of ``BUSY_MS``.
+    """
     conn.begin()
     if conn.dialect.name != "sqlite":
-        if patience_ms != BUSY_MS:
+        if patience_ms is not None:
             conn.exec_driver_sql(f"SET LOCAL lock_timeout = {patience_ms}")
             conn.exec_driver_sql(f"SET LOCAL statement_timeout = {patience_ms}")
         conn.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITER_LOCK})")
@@ -163,8 +166,9 @@ def _sqlite(place: Place, relaxed: bool) -> sa.Engine:
 def _postgresql(place: Place, relaxed: bool) -> sa.Engine:
     try:
         url = sa.make_url(place.url)
-    except SQLAlchemyError as error:
-        raise StoreError(f"the store's URL cannot be read: {_clause(str(error))}") from None
+    except (SQLAlchemyError, ValueError):
+        # What is wrong with it could be told only together with the password.
+        raise StoreError(f"the store's URL cannot be read: {RULE}") from None
     ours = {
         "application_name": "mcpl-heartbeat",
         "connect_timeout": "5",

@@ -17,6 +17,7 @@ from mcpl_heartbeat.storage.store.urls import Place
 
 REVISIONS = ("0001",)
 """Every revision of the tables, oldest first."""
+STEPS = Path(__file__).parent / "migrations"
 PATIENCE_MS = 60_000
 """How long to wait on PostgreSQL for a writer, or another upgrade, to be done."""
 
@@ -73,8 +74,7 @@ def _take_steps(conn: sa.Connection) -> str | None:
             # Its lines about itself are of no use in a server's log.
             logging.getLogger("alembic").setLevel(logging.WARNING)
             config = Config()
-            steps = str(Path(__file__).parent / "migrations")
-            config.set_main_option("script_location", steps.replace("%", "%%"))
+            config.set_main_option("script_location", str(STEPS).replace("%", "%%"))
             config.attributes["connection"] = conn
             command.upgrade(config, REVISIONS[-1])
         conn.commit()
