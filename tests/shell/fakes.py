@@ -31,7 +31,7 @@ class FakeCore:
 
     def __init__(self) -> None:
         self.calls: list[str] = []
-        self.told: list[str] = []
+        self.heard: list[str] = []
         self.ticks: list[Moment] = []
         self.outcomes: list[SaveOutcome] = []
         self.openings: list[Opening] = []
@@ -50,7 +50,7 @@ class FakeCore:
         return []
 
     def opened(self, opening: Opening, now: Moment) -> list[Action]:
-        self.told.append("opened")
+        self.heard.append("opened")
         self.openings.append(opening)
         self.standby = opening.held_by is not None
         return []
@@ -71,7 +71,7 @@ class FakeCore:
     def saved(self, document: Document, outcome: SaveOutcome, now: Moment) -> list[Action]:
         self._saving -= 1
         self.outcomes.append(outcome)
-        self.told.append(type(outcome).__name__)
+        self.heard.append(type(outcome).__name__)
         return [Reply(b"not saved\n" if isinstance(outcome, NotSaved) else b"saved\n")]
 
     def told(self, id: int, outcome: Any, now: Moment) -> list[Action]:

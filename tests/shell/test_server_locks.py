@@ -42,7 +42,7 @@ async def test_files_taken_at_a_save_are_told_after_it_and_taken_over_again_late
     await settle()
     bench.files.gate.set()
     await until(lambda: len(bench.core.outcomes) == 2)
-    assert bench.core.told == ["opened", "Taken", "opened", "NotSaved"]
+    assert bench.core.heard == ["opened", "Taken", "opened", "NotSaved"]
     assert bench.core.openings[-1].held_by == "process 4711"
     assert bench.files.content == []
     bench.files.held_by = None

@@ -1,0 +1,255 @@
+"""The shared store as a stdio server uses it, over trio's own clock."""
+
+import pytest
+import trio
+import trio.testing
+
+from mcpl_heartbeat.actions import Listen, Settle
+from mcpl_heartbeat.shell.agent_key import Key, NoKeyError
+from mcpl_heartbeat.storage.store.ports import News, Nudge, StoreError
+from mcpl_heartbeat.watch.arguments import HeartbeatArguments
+from mcpl_heartbeat.watch.clock import Reading
+from mcpl_heartbeat.watch.failures import Failure
+from tests.shell.bench import settle, until
+from tests.shell.shelf import SECRET, Post, Shelf, posted
+
+pytestmark = pytest.mark.trio
+SOME = News(Reading(real=0), (), (Nudge("permits", 1, 1_000),))
+ALL = Listen(100, here=True)
+
+
+async def jump(clock: trio.testing.MockClock, seconds: float) -> None:
+    """Let time pass in steps that no two waits fall into together."""
+    for _ in range(round(seconds * 2)):
+        clock.jump(0.5)
+        await settle()
+
+
+async def answered(post: Post, *ids: int) -> None:
+    await until(lambda: set(ids) <= dict(post.told).keys())
+
+
+@pytest.mark.requirement("watch.mcp.asked")
+async def test_asks_reach_the_store_in_the_order_in_which_they_came() -> None:
+    async with posted() as post:
+        post.shelf.register("other")
+        for id in range(50):
+            post.ask(id, secret="other" if id % 3 else None)
+        await answered(post, *range(50))
+        scopes = [
+            ask.arguments.scope
+            for ask in post.shelf.asked
+            if isinstance(ask.arguments, HeartbeatArguments)
+        ]
+        assert scopes == [f"scope-{id}" for id in range(50)]
+        assert not post.watching.busy
+
+
+@pytest.mark.requirement("watch.identity.registers-itself")
+async def test_a_key_that_the_store_does_not_know_is_registered_once() -> None:
+    async with posted() as post:
+        for id in range(3):
+            post.ask(id)
+        await answered(post, 0, 1, 2)
+        registered = [ask for ask in post.shelf.asked if ask.tool == "register"]
+        assert len(registered) == 1
+        assert list(post.shelf.known) == [SECRET]
+        assert {ask.secret for ask in post.shelf.asked if ask.tool == "heartbeat"} == {SECRET}
+
+
+@pytest.mark.requirement("watch.identity.registers-itself")
+async def test_it_happens_though_nobody_asks_as_soon_as_the_store_answers(
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    shelf = Shelf()
+    shelf.down = "it is gone"
+    async with posted(shelf) as post:
+        await settle()
+        shelf.down = None
+        for _ in range(40):
+            await jump(mock_clock, 1)
+            if post.shelf.known:
+                break
+        assert list(post.shelf.known) == [SECRET]
+
+
+@pytest.mark.requirement("watch.identity.registers-itself")
+async def test_a_store_that_has_forgotten_us_is_told_again() -> None:
+    async with posted() as post:
+        post.ask(1)
+        await answered(post, 1)
+        post.shelf.known.clear()
+        post.ask(2)
+        await answered(post, 2)
+        assert not isinstance(post.outcome(2), Failure)
+        assert list(post.shelf.known) == [SECRET]
+
+
+@pytest.mark.requirement("watch.mcp.failure")
+async def test_a_store_that_cannot_be_used_is_said_and_used_again_when_it_can(
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    async with posted() as post:
+        post.ask(1)
+        await answered(post, 1)
+        post.shelf.down = "the disk is full"
+        post.ask(2)
+        await answered(post, 2)
+        assert post.outcome(2).code == "unavailable"
+        assert "the disk is full" in post.outcome(2).message
+        post.shelf.down = None
+        await jump(mock_clock, 6)
+        post.ask(3)
+        await answered(post, 3)
+        assert not isinstance(post.outcome(3), Failure)
+
+
+@pytest.mark.requirement("watch.mcp.no-store")
+async def test_a_store_that_is_none_is_said_for_good() -> None:
+    async with posted() as post:
+        post.broken = StoreError("a store is named otherwise")
+        post.ask(1)
+        await answered(post, 1)
+        post.ask(2, secret=SECRET)
+        await answered(post, 2)
+        for id in (1, 2):
+            assert post.outcome(id).code == "unavailable"
+            assert "named otherwise" in post.outcome(id).message
+            assert "operator" in post.outcome(id).next
+        assert not post.watching.busy
+        await post.watching.aclose()
+
+
+@pytest.mark.requirement("watch.mcp.no-store")
+async def test_a_fault_of_ours_ends_the_watch_wing_and_nothing_else() -> None:
+    def broken() -> Key:
+        raise LookupError("no such luck")
+
+    async with posted(find_key=broken) as post:
+        post.ask(1)
+        await answered(post, 1)
+        post.ask(2)
+        await answered(post, 2)
+        assert post.outcome(2).code == "unavailable"
+        assert "luck" not in post.outcome(2).message
+
+
+@pytest.mark.requirement("watch.identity.key-kept")
+async def test_without_a_key_the_reason_is_said_and_other_keys_go_on(
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    troubles = [NoKeyError("The key file is empty.", "Mend it.")]
+
+    def find() -> Key:
+        if troubles:
+            raise troubles[0]
+        return Key(SECRET)
+
+    async with posted(find_key=find) as post:
+        post.ask(1)
+        post.shelf.register("other")
+        post.ask(3, secret="other")
+        await answered(post, 1, 3)
+        assert post.outcome(1).code == "unauthorized"
+        assert (post.outcome(1).message, post.outcome(1).next) == (
+            "The key file is empty.",
+            "Mend it.",
+        )
+        assert not isinstance(post.outcome(3), Failure)
+        troubles.clear()
+        await jump(mock_clock, 2)
+        post.ask(4)
+        await answered(post, 4)
+        assert not isinstance(post.outcome(4), Failure)
+
+
+@pytest.mark.requirement("watch.identity.key-kept")
+async def test_what_is_wrong_with_the_key_is_said_where_one_looks() -> None:
+    async with posted(find_key=lambda: Key(SECRET, "Others can read it.")) as post:
+        post.ask(1, tool="whoami")
+        post.ask(2)
+        await answered(post, 1, 2)
+        assert post.outcome(1).notes == ("Others can read it.",)
+        assert post.outcome(2).notes == ()
+
+
+@pytest.mark.requirement("watch.push.looked-for")
+async def test_news_are_looked_for_while_they_are_wanted(
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    async with posted() as post:
+        await settle()
+        await jump(mock_clock, 5)
+        assert post.shelf.count("news") == 0
+        post.watching.take(Listen(7, here=True))
+        await until(lambda: post.shelf.count("news") == 1)
+        assert ("news", "a" * 16, "n" * 64, "me", 7) in post.shelf.did
+        assert post.news == []
+        post.shelf.to_tell.append(SOME)
+        before = post.watching._clock.now()
+        await jump(mock_clock, 0.5)
+        await until(lambda: post.shelf.count("news") == 2 and len(post.news) == 1)
+        assert post.news[0][0] is SOME
+        assert post.news[0][1].monotonic >= before.monotonic
+        await jump(mock_clock, 0.5)
+        await until(lambda: len(post.news) == 2)
+        assert post.news[1][0].empty, "once, so that what was held is known to be gone"
+        await jump(mock_clock, 2)
+        assert len(post.news) == 2
+        post.watching.take(Listen(None, here=False))
+        await settle()
+        looked = post.shelf.count("news")
+        await jump(mock_clock, 60)
+        assert post.shelf.count("news") == looked
+
+
+@pytest.mark.requirement("watch.push.presence")
+async def test_the_store_is_told_who_can_be_woken(mock_clock: trio.testing.MockClock) -> None:
+    def presences(post: Post) -> list[bool]:
+        return [done[3] for done in post.shelf.did if done[0] == "present"]
+
+    async with posted() as post:
+        post.watching.take(ALL)
+        await until(lambda: presences(post) == [True])
+        await jump(mock_clock, 19)
+        assert presences(post) == [True]
+        await jump(mock_clock, 2)
+        await until(lambda: presences(post) == [True, True])
+        post.watching.take(Listen(None, here=False))
+        await until(lambda: presences(post) == [True, True, False])
+        await jump(mock_clock, 60)
+        assert presences(post) == [True, True, False]
+        post.watching.take(ALL)
+        await until(lambda: presences(post)[3:] == [True])
+        await post.watching.aclose()
+        assert presences(post)[4:] == [False]
+        assert post.shelf.did[-1] == ("close",)
+
+
+@pytest.mark.requirement("watch.push.once-taken")
+async def test_what_was_taken_is_settled_before_the_next_look(
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    async with posted() as post:
+        post.watching.take(ALL)
+        await until(lambda: post.shelf.count("news") == 1)
+        post.shelf.down = "it is locked"
+        post.watching.take(Settle((1, 2), taken=True))
+        post.watching.take(Settle((3,), taken=False))
+        await settle()
+        post.shelf.down = None
+        done = len(post.shelf.did)
+        await jump(mock_clock, 6)
+        await until(lambda: post.shelf.count("news") > 1)
+        after = [what for what in post.shelf.did[done:] if what[0] in ("pushed", "news")]
+        assert after[:2] == [("pushed", "me", (1, 2), True), ("pushed", "me", (3,), False)]
+
+
+@pytest.mark.requirement("watch.push.let-go")
+async def test_leaving_settles_what_is_open_and_leaves_the_watch() -> None:
+    async with posted() as post:
+        post.ask(1)
+        await answered(post, 1)
+        post.watching.take(Settle((4,), taken=False))
+        await post.watching.aclose()
+        assert post.shelf.did[-2:] == [("pushed", "me", (4,), False), ("close",)]
