@@ -5,7 +5,7 @@ nothing of it. There is one writer at a time, and rows are read in the transacti
 a beat that came first has moved the deadline, and one that comes later finds the switch fired.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -17,8 +17,9 @@ from mcpl_heartbeat.storage.store.rows import CorruptRow
 from mcpl_heartbeat.storage.store.sql import ByKeys, Key
 from mcpl_heartbeat.storage.store.switches import Loaded
 from mcpl_heartbeat.storage.store.transaction import Transaction
+from mcpl_heartbeat.watch.identity import agent_of
 from mcpl_heartbeat.watch.mail import alert_envelope
-from mcpl_heartbeat.watch.rows import Checkpoint, Entry, Identity, Switch
+from mcpl_heartbeat.watch.rows import Checkpoint, Entry, Switch
 from mcpl_heartbeat.watch.switches import Fired, fire, is_due
 
 _CHECKPOINTS = ByKeys(rows.CHECKPOINT, (schema.checkpoints.c.namespace, schema.checkpoints.c.scope))
@@ -93,7 +94,6 @@ def _fire(tx: Transaction, due: Sequence[Switch]) -> list[Switch]:
     scoped = leases.of_scopes(tx, keys)
     unscoped = leases.unscoped(tx, namespaces)
     points = checkpoints(tx, keys)
-    owners = identities.by_namespace(tx, namespaces)
     fires = [
         fire(
             switch,
@@ -106,13 +106,13 @@ def _fire(tx: Transaction, due: Sequence[Switch]) -> list[Switch]:
     ]
     switches.write(tx, [fired.switch for fired in fires])
     leases.write(tx, [lease for fired in fires for lease in fired.leases])
-    told = _tell(tx, fires, owners)
+    told = _tell(tx, fires)
     journal.write(tx, [entry for fired in fires for entry in fired.entries])
     journal.write(tx, told)
     return [fired.switch for fired in fires]
 
 
-def _tell(tx: Transaction, fires: Sequence[Fired], owners: Mapping[str, Identity]) -> list[Entry]:
+def _tell(tx: Transaction, fires: Sequence[Fired]) -> list[Entry]:
     """Put the alerts into their boxes; what became of each is for the journal."""
     known = identities.registered(tx, {fired.notify[0] for fired in fires if fired.notify})
     post = mail.Post(tx)
@@ -126,7 +126,7 @@ def _tell(tx: Transaction, fires: Sequence[Fired], owners: Mapping[str, Identity
         if fired.notify[0] not in known:
             detail["undelivered"] = "the address is not registered any more"
         else:
-            sender = owners[switch.namespace].agent
+            sender = agent_of(tx.salt, switch.namespace)
             envelope = alert_envelope(fired.alert, fired.notify, sender, mail.task_id(tx), tx.now)
             of = (switch.namespace, switch.scope, switch.generation)
             kind = "alerted" if post.put(envelope, of) else "alert_folded"

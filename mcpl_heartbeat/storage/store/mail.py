@@ -60,7 +60,9 @@ _CHANGE = (
     .values({name: sa.bindparam(name) for name in (*_CHANGING, "settled_at")})
 )
 _UNCLAIM = sa.update(_TABLE).where(_BY_ID).values(push_token=None, push_until=None)
-_SET_ASIDE = sa.update(_TABLE).where(_BY_ID).values(state="corrupt")
+_SET_ASIDE = (
+    sa.update(_TABLE).where(_BY_ID).values(state="corrupt", settled_at=sa.bindparam("real"))
+)
 _FILL = (
     sa.select(_TABLE.c.kind, _TABLE.c.sender == _TABLE.c.agent, sa.func.count())
     .where(_IN_BOX)
@@ -256,7 +258,7 @@ def _next(tx: Transaction, sought: dict[str, Any]) -> tuple[Envelope | None, lis
         try:
             return rows.envelope(row), notes
         except CorruptRow as wrong:
-            tx.conn.execute(_SET_ASIDE, {"of_task_id": wrong.key[0]})
+            tx.conn.execute(_SET_ASIDE, {"of_task_id": wrong.key[0], "real": tx.now.real})
             notes.append(f"The envelope {wrong.key[0]} cannot be read and was set aside.")
 
 

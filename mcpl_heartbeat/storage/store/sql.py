@@ -54,7 +54,7 @@ class ByKeys:
             sa.bindparam(name, type_=ARRAY(column.type))
             for name, column in zip(self._names, key, strict=True)
         )
-        sought = sa.func.unnest(*arrays).table_valued(*self._names, name="sought").render_derived()
+        sought = sa.func.unnest(*arrays).table_valued(*self._names).render_derived(name="sought")
         self._postgresql = query.select_from(sought).where(
             *(column == sought.c[name] for name, column in zip(self._names, key, strict=True))
         )

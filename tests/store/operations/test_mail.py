@@ -133,6 +133,9 @@ def test_an_envelope_that_cannot_be_read_does_not_stop_the_box(rig: Rig) -> None
     assert all("cannot be read" in note for note in polled.notes)
     assert not agent.inbox_poll().notes
     assert agent.whoami().total == 1
+    rig.advance(7 * 86_400 + 1)
+    rig.keep_house()
+    assert len(rig.rows(schema.envelopes)) == 1
 
 
 @pytest.mark.requirement("watch.store.housekeeping")
