@@ -22,9 +22,14 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """Sentences for the agent, such as what was ignored."""
     code: str | UnsetType = UNSET
     message: str | UnsetType = UNSET
-    status: int | UnsetType = UNSET
     next: str | UnsetType = UNSET
     problems: tuple[str, ...] | UnsetType = UNSET
+
+
+class Answer(Result, frozen=True, kw_only=True):
+    """An answer whose own members leave ``status`` to the failure, where it is HTTP's number."""
+
+    status: int | UnsetType = UNSET
 
 
 class GapView(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +49,7 @@ class EntryView(msgspec.Struct, frozen=True, kw_only=True):
     detail: dict[str, Any]
 
 
-class HeartbeatResult(Result, frozen=True, kw_only=True):
+class HeartbeatResult(Answer, frozen=True, kw_only=True):
     """The switch after a beat. ``fired``: this call found that the generation before had fired."""
 
     scope: str | UnsetType = UNSET
@@ -89,7 +94,7 @@ class SwitchView(msgspec.Struct, frozen=True, kw_only=True):
     failed: bool
 
 
-class SwitchStatusResult(Result, frozen=True, kw_only=True):
+class SwitchStatusResult(Answer, frozen=True, kw_only=True):
     """The switches of the namespace, by scope; with one scope asked for also its journal."""
 
     switches: tuple[SwitchView, ...] | UnsetType = UNSET
@@ -101,7 +106,7 @@ class SwitchStatusResult(Result, frozen=True, kw_only=True):
     """Scopes whose row cannot be read: set aside, never fired."""
 
 
-class RegisterResult(Result, frozen=True, kw_only=True):
+class RegisterResult(Answer, frozen=True, kw_only=True):
     """The identity. ``agent_secret`` is told once, here, and kept nowhere."""
 
     agent_secret: str | UnsetType = UNSET
@@ -120,7 +125,7 @@ class BoxView(msgspec.Struct, frozen=True, kw_only=True):
     due: int
 
 
-class WhoamiResult(Result, frozen=True, kw_only=True):
+class WhoamiResult(Answer, frozen=True, kw_only=True):
     """Who is asking, and what waits. Looking changes nothing."""
 
     address: str | UnsetType = UNSET
@@ -140,7 +145,7 @@ class WhoamiResult(Result, frozen=True, kw_only=True):
     leases: int | UnsetType = UNSET
 
 
-class SendResult(Result, frozen=True, kw_only=True):
+class SendResult(Answer, frozen=True, kw_only=True):
     """Whether it was queued; a sender never learns more of the box."""
 
     queued: bool | UnsetType = UNSET
@@ -182,7 +187,7 @@ class EnvelopeView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     folded_scopes: tuple[str, ...] | UnsetType = UNSET
 
 
-class InboxPollResult(Result, frozen=True, kw_only=True):
+class InboxPollResult(Answer, frozen=True, kw_only=True):
     """The next envelope, or ``null``; ``waiting`` are due after it."""
 
     envelope: EnvelopeView | UnsetType | None = UNSET
@@ -195,12 +200,12 @@ class InboxAckResult(Result, frozen=True, kw_only=True):
 
     acked: bool | UnsetType = UNSET
     task_id: str | UnsetType = UNSET
-    status: Literal["done", "failed"] | int | UnsetType = UNSET  # type: ignore[assignment]
+    status: Literal["done", "failed"] | int | UnsetType = UNSET
     """Of the envelope; in a failure the number that HTTP gives, as everywhere."""
     reason: Literal["unknown_task", "lost_delivery"] | UnsetType = UNSET
 
 
-class InboxNackResult(Result, frozen=True, kw_only=True):
+class InboxNackResult(Answer, frozen=True, kw_only=True):
     """Whether the envelope will be handed out again, and from when."""
 
     nacked: bool | UnsetType = UNSET
@@ -209,7 +214,7 @@ class InboxNackResult(Result, frozen=True, kw_only=True):
     reason: Literal["unknown_task", "lost_delivery", "already_done"] | UnsetType = UNSET
 
 
-class LeaseResult(Result, frozen=True, kw_only=True):
+class LeaseResult(Answer, frozen=True, kw_only=True):
     """The lock, or who holds it; ``acquired`` null: unknown, do not proceed."""
 
     acquired: bool | UnsetType | None = UNSET
@@ -225,7 +230,7 @@ class LeaseResult(Result, frozen=True, kw_only=True):
     retry_after_seconds: float | UnsetType = UNSET
 
 
-class LeaseRenewResult(Result, frozen=True, kw_only=True):
+class LeaseRenewResult(Answer, frozen=True, kw_only=True):
     """Whether it is held for longer; ``renewed`` null: unknown, do not proceed."""
 
     renewed: bool | UnsetType | None = UNSET
@@ -237,7 +242,7 @@ class LeaseRenewResult(Result, frozen=True, kw_only=True):
     reason: Literal["expired", "not_holder"] | UnsetType = UNSET
 
 
-class LeaseReleaseResult(Result, frozen=True, kw_only=True):
+class LeaseReleaseResult(Answer, frozen=True, kw_only=True):
     """Whether it was let go by this call; ``released`` null: unknown, it ends at its expiry."""
 
     released: bool | UnsetType | None = UNSET
@@ -247,7 +252,7 @@ class LeaseReleaseResult(Result, frozen=True, kw_only=True):
     reason: Literal["expired", "not_holder"] | UnsetType = UNSET
 
 
-class CheckpointPutResult(Result, frozen=True, kw_only=True):
+class CheckpointPutResult(Answer, frozen=True, kw_only=True):
     """The checkpoint is kept in place of the one before."""
 
     saved: bool | UnsetType = UNSET
@@ -289,7 +294,7 @@ class ArrivalView(msgspec.Struct, frozen=True, kw_only=True):
     sent_at: str
 
 
-class ResumePacketResult(Result, frozen=True, kw_only=True):
+class ResumePacketResult(Answer, frozen=True, kw_only=True):
     """The briefing: what the checkpoint says, and what the server saw itself."""
 
     scope: str | UnsetType = UNSET
