@@ -29,6 +29,7 @@ WRITER_LOCK = 0x6D63_706C_0001
 """The key of the writers' advisory lock on PostgreSQL."""
 
 _BEGIN = "heartbeat_begin"
+_MAGIC = b"SQLite format 3\0"
 
 
 class Kind(enum.Enum):
@@ -92,9 +93,19 @@ class Line:
 
 
 def make_file(path: str) -> None:
-    """Make the file of a SQLite store and its folder, for its owner alone. Raises ``OSError``."""
+    """Make the file of a SQLite store and its folder, for its owner alone, if it is not there.
+
+    Raises ``OSError``, or ``StoreError`` for a file of another kind: a short one SQLite would take
+    for an empty store, and write over it.
+    """
     Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        head = os.read(file, len(_MAGIC))
+    finally:
+        os.close(file)
+    if head not in {b"", _MAGIC}:
+        raise StoreError("its file is not a database of SQLite's")
 
 
 def make_engine(place: Place, *, relaxed: bool = False) -> sa.Engine:
@@ -135,7 +146,8 @@ def judge(error: BaseException) -> Trouble:
     if isinstance(error, FileNotFoundError):
         return Trouble(Kind.STORE, "its file is gone")
     if isinstance(error, OSError):
-        return Trouble(Kind.STORE, _clause(error.strerror or str(error)))
+        where = f" ({error.filename})" if error.filename else ""
+        return Trouble(Kind.STORE, _clause(f"{error.strerror or error}{where}"))
     if isinstance(error, StoreError):
         return Trouble(Kind.STORE, str(error))
     return Trouble(Kind.OURS, _clause(str(error)) or type(error).__name__)
@@ -179,7 +191,11 @@ def _postgresql(place: Place, relaxed: bool) -> sa.Engine:
         "tcp_user_timeout": "10000",
     }
     arguments = {name: value for name, value in ours.items() if name not in url.query}
-    engine = sa.create_engine(url, poolclass=sa.NullPool, connect_args=arguments)
+    # Not the database's own default, which may be one snapshot for the whole transaction: a writer's
+    # would be taken before the lock is granted, and not show what the writer before it wrote.
+    engine = sa.create_engine(
+        url, poolclass=sa.NullPool, connect_args=arguments, isolation_level="READ COMMITTED"
+    )
 
     @sa.event.listens_for(engine, "connect")
     def prepare(connection: Any, _record: object) -> None:

@@ -65,7 +65,7 @@ class Transactions:
         self._reading = threading.Lock()
         self._open = False
         self._file: tuple[int, int] | None = None
-        self._known = False
+        self._known = self._readable = False
         self._why = "it is not open yet"
         self._gap: Gap | None = None
 
@@ -83,6 +83,7 @@ class Transactions:
             if self._open:
                 with contextlib.suppress(StoreError):
                     self._patiently(lambda: self._attempt(_nothing, exact=True))
+            self._readable = False
             self._drop("it was closed")
             self._watchers.leave()
         with self._reading:
@@ -104,7 +105,7 @@ class Transactions:
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         """Do ``work``, which only reads, on one snapshot. Raises as ``write`` does."""
-        if not self._open:
+        if not self._readable:
             raise StoreError(self._why)
         with self._reading:
             for again in (True, False):
@@ -174,7 +175,7 @@ class Transactions:
             self._writer.drop()
             self._watchers.leave()
             raise
-        self._open = self._known = True
+        self._open = self._known = self._readable = True
 
     def _attempt(
         self,
@@ -227,6 +228,8 @@ class Transactions:
 
     def _read(self, work: Callable[[Transaction], T]) -> T:
         conn = self._reader.get()
+        if self._reader.file != self._file:
+            raise StoreError("another file has taken its place")
         with conn.begin():
             return work(self._transaction(conn, self._time.look(conn)))
 
