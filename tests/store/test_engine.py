@@ -283,6 +283,21 @@ def test_a_line_is_made_again_when_the_file_was_replaced(tmp_path: Path) -> None
     line.drop()
 
 
+@pytest.mark.requirement("watch.store.one-writer")
+def test_a_postgresql_writer_sees_what_the_writer_before_it_wrote(postgres_url: str) -> None:
+    """Whatever the database's default is: under a snapshot it would wait and see nothing."""
+    place = urls.read(postgres_url)
+    name = sa.make_url(postgres_url).database
+    with engines.make_engine(place).connect() as conn:
+        conn.exec_driver_sql(
+            f"ALTER DATABASE {name} SET default_transaction_isolation = 'repeatable read'"
+        )
+        conn.commit()
+    with engines.make_engine(place).connect() as conn:
+        engines.begin_writing(conn)
+        assert conn.exec_driver_sql("SHOW transaction_isolation").scalar() == "read committed"
+
+
 @pytest.mark.requirement("watch.store.postgres-tests")
 def test_a_given_server_is_used_in_place_of_a_private_one(
     postgres_server: Server, monkeypatch: pytest.MonkeyPatch
