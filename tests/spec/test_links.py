@@ -11,6 +11,7 @@ NOT_OF_THE_PROTOCOL = {
     "people": "what people see and type, no part of what server and host owe each other",
     "host.40": "about the README",
     "seed.recipe.wake-first": "about the README",
+    "watch.store.postgres-tests": "about the tests",
 }
 MOST_LINES = 400
 
