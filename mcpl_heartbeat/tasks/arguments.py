@@ -3,7 +3,7 @@
 Names are those of `liveness-surfaces` B.1 and issue 5 §1. Bounds stand in the schemas.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
@@ -84,11 +84,15 @@ class HeartbeatAgentTaskArguments(Authed, frozen=True, kw_only=True, forbid_unkn
 
 
 class SubmitAgentTaskArguments(Authed, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The result. ``outputs``: key → ``{value, confidence?, reasoning?}``."""
+    """The result. ``outputs`` is an object as it was sent, each ``key: {value, …}`` of it.
+
+    A ``value`` stands beside ``confidence`` and ``reasoning``, both optional. ``mcp.values`` has
+    seen to it that it decodes and that neither a key nor a member is sent twice.
+    """
 
     task_id: TaskId
     execution_epoch: Epoch
-    outputs: dict[str, Any]
+    outputs: Annotated[Raw, Meta(extra_json_schema={"type": "object"})]
     summary: Prose | UnsetType = UNSET
 
 
