@@ -63,14 +63,18 @@ def secret_of(tool: Tool, headers: Headers, arguments: Arguments) -> Secret | Fa
 def wrong_type(headers: Headers) -> Failure | None:
     """Refuse a body that says it is something else than JSON; one that says nothing is read."""
     sent = header(headers, b"content-type")
-    if not sent or sent.partition(";")[0].strip().lower() == "application/json":
+    if not sent or sent.partition(";")[0].strip().lower() in _JSON:
         return None
     return failure(
         "unsupported_media_type",
         "Content-Type: the body must be JSON.",
-        "Send Content-Type: application/json, or leave the header out; with curl that is "
-        "--json instead of -d.",
+        "Send Content-Type: application/json, or leave the header out.",
     )
+
+
+# ``curl -d`` says the second of whatever it sends. A web page's form could say it too: those are
+# kept out by where they come from (``Guard``).
+_JSON = frozenset({"application/json", "application/x-www-form-urlencoded"})
 
 
 class Guard(msgspec.Struct, frozen=True):
