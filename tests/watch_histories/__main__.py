@@ -1,15 +1,18 @@
 """Histories by hand: ``python -m tests.watch_histories --seconds 120``; see ``--help``."""
 
 import argparse
+import contextlib
 import random
-import shutil
 import sys
-import tempfile
 import time
-from pathlib import Path
+from collections.abc import Iterator
 
+from tests.postgres import Server, server
+from tests.watch_histories.databases import shared_folder, with_clock
 from tests.watch_histories.facts import Disagrees
+from tests.watch_histories.fileclock import FileClock
 from tests.watch_histories.history import Broken, History
+from tests.watch_histories.points import Points
 from tests.watch_histories.reckoning import Reckoning
 
 
@@ -21,35 +24,54 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seconds", type=float, help="go on for so long instead")
     parser.add_argument("--acts", type=int, default=400, help="how much is done in each")
     parser.add_argument("--workers", type=int, help="how many processes (default: 2 to 8)")
-    parser.add_argument("--folder", type=Path, help="for stores, logs and clocks")
-    parser.add_argument("--store", help="the URL of an empty store for one history")
-    parser.add_argument("--database-clock", action="store_true", help="the store goes by its own")
+    parser.add_argument("--postgresql", action="store_true", help="instead of SQLite")
+    parser.add_argument("--points", action="store_true", help="instead, kill at each point once")
+    parser.add_argument("--keep", action="store_true", help="leave what a failure left behind")
     options = parser.parse_args(arguments)
-    seed = random.randrange(10**6) if options.seed is None else options.seed
+    if options.seed is None:
+        options.seed = random.randrange(10**6)
     until = time.monotonic() + (options.seconds or 0)
     number = 0
-    while number < options.count if options.seconds is None else time.monotonic() < until:
-        if not once(options, seed + number):
-            return 1
-        number += 1
+    with contextlib.ExitStack() as stack:
+        postgres = stack.enter_context(server()) if options.postgresql else None
+        if options.points:
+            return 0 if points(options, postgres) else 1
+        while number < options.count if options.seconds is None else time.monotonic() < until:
+            if not once(options, options.seed + number, postgres):
+                return 1
+            number += 1
     return 0
 
 
-def once(options: argparse.Namespace, seed: int) -> bool:
-    """One history; what it left is kept when it went wrong."""
-    folder = Path(tempfile.mkdtemp(prefix=f"history-{seed}-", dir=options.folder))
-    url = options.store or f"sqlite:///{folder}/store.db"
+@contextlib.contextmanager
+def store(postgres: Server | None) -> Iterator[tuple[str, FileClock]]:
+    """An empty store, and its clock in a folder."""
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(shared_folder())
+        clock = FileClock.make(folder / "clock")
+        if postgres is None:
+            yield f"sqlite:///{folder}/store.db", clock
+        else:
+            yield stack.enter_context(with_clock(postgres, clock)), clock
+
+
+def once(options: argparse.Namespace, seed: int, postgres: Server | None) -> bool:
+    """One history."""
     workers = options.workers or random.Random(seed).randint(2, 8)
-    history = History(url, folder, seed, workers, options.acts, options.database_clock)
     begun = time.monotonic()
-    try:
-        history.run()
-        reckoning = Reckoning(url, history.logs, (folder / "addresses").read_text().split())
-        reckoning.run()
-    except (Disagrees, Broken) as error:
-        print(f"seed {seed}, {workers} workers, in {folder}: {error}", file=sys.stderr)
-        return False
-    shutil.rmtree(folder)
+    with store(postgres) as (url, clock):
+        history = History(
+            url, clock, clock.folder, seed, workers, options.acts, postgres is not None
+        )
+        try:
+            history.run()
+            reckoning = Reckoning(url, history.logs, history.addresses)
+            reckoning.run()
+        except (Disagrees, Broken) as error:
+            print(f"seed {seed}, {workers} workers: {error}", file=sys.stderr)
+            if options.keep:
+                input(f"{url} and {clock.folder} are there until you press Enter.")
+            return False
     unknown = sum(not act.known for act in reckoning.acts)
     print(
         f"seed {seed}: {workers} workers, {len(reckoning.acts)} calls ({unknown} unanswered), "
@@ -57,6 +79,25 @@ def once(options: argparse.Namespace, seed: int) -> bool:
         f"{dict(history.done)}, {time.monotonic() - begun:.1f} s",
         flush=True,
     )
+    return True
+
+
+def points(options: argparse.Namespace, postgres: Server | None) -> bool:
+    """Each kind of call, killed at each of its points."""
+    for name in Points.SCRIPTS:
+        number = 1
+        while True:
+            with store(postgres) as (url, clock):
+                trial = Points(url, clock, clock.folder, name)
+                try:
+                    survived = trial.run(number)
+                except (Disagrees, Broken) as error:
+                    print(f"{name}, killed at point {number}: {error}", file=sys.stderr)
+                    return False
+            if survived:
+                break
+            number += 1
+        print(f"{name}: {number - 1} points", flush=True)
     return True
 
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -10,12 +10,11 @@ import sqlalchemy as sa
 
 from mcpl_heartbeat.storage.store.ports import Ask, Unsettled
 from mcpl_heartbeat.storage.store.store import Store
-from mcpl_heartbeat.watch.tools import READS, TOOLS
+from mcpl_heartbeat.watch.tools import READS
+from tests.watch_histories.fileclock import WALL, FileClock
 from tests.watch_histories.model import Model
+from tests.watch_histories.worker import ARGUMENTS, SECRETS
 
-ARGUMENTS = {tool.name: tool.arguments for tool in TOOLS}
-SECRETS = [f"secret of agent {number}, not to be guessed by anybody" for number in range(3)]
-START = 1_700_000_000_000
 WATCH = 2_000
 """Servers look at least this often (ms), or nobody watches."""
 STALLED = 2_500
@@ -23,37 +22,14 @@ STOPPED = 1_000
 """So long (ms) without a look is a gap: while a server runs, and while none does."""
 
 
-class Clock:
-    """The time of the machine: a steady clock, and one on the wall that somebody may set."""
-
-    source = "virtual"
-
-    def __init__(self) -> None:
-        self.steady_ms = 5_000_000
-        self.wall_ms = START
-
-    def steady(self) -> int:
-        """Milliseconds that only rise."""
-        return self.steady_ms
-
-    def wall(self) -> int:
-        """Milliseconds as people have them."""
-        return self.wall_ms
-
-    def advance(self, ms: int) -> None:
-        """Let time pass."""
-        self.steady_ms += ms
-        self.wall_ms += ms
-
-
 class Drive:
     """Up to two servers on one store, and the model beside them."""
 
-    def __init__(self, url: str, slots: int = 2) -> None:
+    def __init__(self, url: str, clock: FileClock) -> None:
         self.url = url
-        self.clock = Clock()
-        self.model = Model(START)
-        self.stores: list[Store | None] = [None] * slots
+        self.clock = clock
+        self.model = Model(WALL)
+        self.stores: list[Store | None] = [None, None]
         self.seed = itertools.count(1)
         self.engine = sa.create_engine(url, poolclass=sa.NullPool)
         self.known_gaps = 0
@@ -115,8 +91,8 @@ class Drive:
         self.model.real += ms
 
     def set_wall(self, off: int) -> None:
-        """Somebody sets the clock on the wall, to so much (ms) beside the right time."""
-        self.clock.wall_ms = self.model.real + off
+        """Somebody sets the clock on the wall, or the database's, to so much (ms) off."""
+        self.clock.set(off)
         self.model.shift = off if abs(off) > 2_000 else 0
 
     def learn(self, limit: int) -> None:
@@ -164,13 +140,3 @@ class Drive:
             outcomes = store.answer(asks)
             self.learn(STALLED)
         return [msgspec.json.decode(msgspec.json.encode(outcome)) for outcome in outcomes]
-
-
-@contextlib.contextmanager
-def driving(url: str, slots: int = 2) -> Iterator[Drive]:
-    """A drive that is stopped in any case."""
-    drive = Drive(url, slots)
-    try:
-        yield drive
-    finally:
-        drive.close()

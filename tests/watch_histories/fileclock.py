@@ -30,6 +30,11 @@ class FileClock:
         clock._write(STEADY, WALL, WALL)
         return clock
 
+    @property
+    def folder(self) -> Path:
+        """Where its file is."""
+        return Path(self.path).parent
+
     def steady(self) -> int:
         """Milliseconds that only rise."""
         return self._read()[0]
@@ -49,11 +54,13 @@ class FileClock:
             steady, wall, database = self._read()
             self._write(steady + ms, wall + ms, database + ms)
 
-    def step(self, wall: int = 0, database: int = 0) -> None:
-        """Set the clock on the wall, or the database's, by so much."""
+    def set(self, wall: int | None = None, database: int | None = None) -> None:
+        """Set the clock on the wall, or the database's, to so much (ms) beside the right time."""
         with self._alone():
-            before = self._read()
-            self._write(before[0], before[1] + wall, before[2] + database)
+            steady, *before = self._read()
+            offs = zip((wall, database), before, strict=True)
+            after = [kept if off is None else steady + OFFSET + off for off, kept in offs]
+            self._write(steady, *after)
 
     def _read(self) -> tuple[int, int, int]:
         steady, wall, database = Path(self.path).read_bytes().split()

@@ -39,9 +39,10 @@ class Child:
 
 @dataclass
 class History:
-    """One history on the store at ``url``, its logs and its clock in ``folder``."""
+    """One history on the store at ``url``, its logs in ``folder``."""
 
     url: str
+    clock: FileClock
     folder: Path
     seed: int
     workers: int = 4
@@ -52,7 +53,6 @@ class History:
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
-        self.clock = FileClock.make(self.folder / "clock")
         self.children: dict[int, Child] = {}
         self.stopped: Child | None = None
         self.born = 0
@@ -63,10 +63,15 @@ class History:
         """What each process wrote down."""
         return sorted(self.folder.glob("*.log"))
 
+    @property
+    def addresses(self) -> list[str]:
+        """Those of the agents."""
+        return (self.folder / "addresses").read_text(encoding="ascii").split()
+
     def run(self) -> None:
         """All of it."""
         self.alone("first", self.begin)
-        addresses = (self.folder / "addresses").read_text().split()
+        addresses = self.addresses
         for _ in range(self.workers):
             self.spawn(addresses)
         acts = 0
@@ -98,8 +103,17 @@ class History:
             self.clock.advance(1_000)
             server.sweep()
 
-    def fork(self, name: str, body: Callable[[Server], None], doom: int | None = None) -> Child:
-        """A new process that runs ``body`` with a server of its own."""
+    def fork(
+        self,
+        name: str,
+        body: Callable[[Server], None],
+        doom: int | None = None,
+        opened: bool = False,
+    ) -> Child:
+        """A new process that runs ``body`` with a server of its own, and ends at a point of it.
+
+        ``opened``: the points are counted from when the store is open.
+        """
         reading, writing = os.pipe()
         pid = os.fork()
         if pid:
@@ -111,7 +125,7 @@ class History:
             for other in self.children.values():
                 os.close(other.pipe)
             self.tell = writing
-            Doom(doom)
+            fate = Doom(None if opened else doom)
             server = Server(self.url, self.clock, self.folder / f"{name}.log")
             for _ in range(ATTEMPTS):
                 if server.open():
@@ -119,6 +133,8 @@ class History:
                 os.write(writing, b".")
             else:
                 raise Broken("the store does not open")
+            if opened:
+                fate.passed, fate.at = 0, doom
             body(server)
             server.close()
             status = 0
@@ -218,8 +234,8 @@ class History:
 
     def set_wall(self) -> None:
         """The clock on the wall is set."""
-        self.clock.step(wall=self.chance.choice((-3_600_000, 3_600_000)))
+        self.clock.set(wall=self.chance.choice((-3_600_000, 0, 3_600_000)))
 
     def set_database(self) -> None:
         """The clock of the database's machine is set."""
-        self.clock.step(database=self.chance.choice((-3_600_000, 3_600_000)))
+        self.clock.set(database=self.chance.choice((-3_600_000, 0, 3_600_000)))
