@@ -191,8 +191,8 @@ def _postgresql(place: Place, relaxed: bool) -> sa.Engine:
         "tcp_user_timeout": "10000",
     }
     arguments = {name: value for name, value in ours.items() if name not in url.query}
-    # Not the database's own default, which may be one snapshot for the whole transaction: a writer's
-    # would be taken before the lock is granted, and not show what the writer before it wrote.
+    # Not the database's own default, which may be one snapshot for the whole transaction: a
+    # writer's would be taken before the lock is granted, and not show what was written before it.
     engine = sa.create_engine(
         url, poolclass=sa.NullPool, connect_args=arguments, isolation_level="READ COMMITTED"
     )
