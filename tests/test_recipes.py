@@ -23,6 +23,7 @@ FETCHING = ("SSL_CERT_FILE", "SSL_CERT_DIR", "UV_", "HTTPS_PROXY", "https_proxy"
 # What uvx and pipx install: the checkout, or the wheel that was built from it.
 PACKAGE = os.environ.get("MCPL_HEARTBEAT_PACKAGE", str(ROOT))
 HOSTS = ("agent-framework", "mcpl-cc-bridge", "claude-code", "claude-desktop", "stdio")
+WITH_STORE = "agent-framework-watch.json"
 WAYS = {"venv": "", "uvx": ".uvx", "pipx": ".pipx"}
 
 
@@ -114,6 +115,23 @@ def test_it_holds_what_a_wake_needs_of_the_host():
     assert first["behavior"] == "always"
 
 
+@pytest.mark.requirement("people.recipes", "watch.mcp.offered")
+def test_the_one_with_a_store_starts_and_differs_in_that_alone(tmp_path):
+    text = (ROOT / "recipes" / WITH_STORE).read_text(encoding="utf-8")
+    recipe = json.loads(text)
+    server = launch(recipe)
+    assert server["env"].pop("HEARTBEAT_STORE").startswith("sqlite:////path/to/data/")
+    server["enabledFeatureSets"].remove("watch")
+    assert recipe == json.loads(RECIPE)
+
+    written = text.replace("/path/to/mcpl-heartbeat/.venv/bin/mcpl-heartbeat", str(COMMAND))
+    pasted = tmp_path / "recipe.json"
+    pasted.write_text(written.replace("/path/to/data", str(tmp_path)), encoding="utf-8")
+    report = checking.check(checking.Options(str(pasted), strict=True), os.environ)
+    assert report.findings == ()
+    assert report.outcomes["heartbeat"].watches
+
+
 def text_of(host, way):
     return (ROOT / "recipes" / f"{host}{WAYS[way]}.json").read_text(encoding="utf-8")
 
@@ -202,4 +220,5 @@ def test_the_ways_of_installing_differ_in_the_command_alone(host):
 @pytest.mark.requirement("people.recipes")
 def test_there_are_no_others():
     written = {f"{host}{ending}.json" for host in HOSTS for ending in WAYS.values()}
+    written.add(WITH_STORE)
     assert {path.name for path in (ROOT / "recipes").glob("*.json")} == written

@@ -30,6 +30,8 @@ class Facts(msgspec.Struct, frozen=True):
     silent: bool = False
     held_by: str | None = None
     zone_known: bool = True
+    store_trouble: str = ""
+    """Why the shared store cannot be used, as a sentence (or "")."""
 
 
 class Case(msgspec.Struct, frozen=True):

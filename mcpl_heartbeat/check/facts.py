@@ -27,7 +27,24 @@ def gather(plan: Plan) -> Facts:
         silent=_silent(Path(files[CONFIG_FILE].real)),
         held_by=next((h for fact in files.values() if (h := _holder(Path(fact.real)))), None),
         zone_known=not zone or _is_zone(zone),
+        store_trouble="" if plan.store is None else _store_trouble(plan.store),
     )
+
+
+def _store_trouble(url: str) -> str:
+    """Weigh the store's URL; of a database file also whether it can be written."""
+    from mcpl_heartbeat.storage.store import urls  # noqa: PLC0415 - only where there is one
+    from mcpl_heartbeat.storage.store.ports import StoreError  # noqa: PLC0415
+
+    try:
+        place = urls.read(url)
+        if place.path is not None and (why := _unwritable(Path(os.path.realpath(place.path)))):
+            return f"{place.path} cannot be written: {why}."
+    except StoreError as error:
+        return f"{error}."
+    except OSError as failure:
+        return f"{url} cannot be used: {failure.strerror or failure}."
+    return ""
 
 
 def _command(plan: Plan, folder: Path) -> str | None:

@@ -49,14 +49,22 @@ class Decision(msgspec.Struct, frozen=True):
     doubtful: tuple[int, ...] = ()
 
 
-def events(server: str, scope: str = SCOPE) -> tuple[Event, Event]:
-    """Give a heartbeat and a reminder of the server with this id."""
+def events(server: str, scope: str = SCOPE, *, store: bool = False) -> tuple[Event, ...]:
+    """Give one push of each kind that the server with this id sends; more of them with a store."""
     always = {"serverId", "featureSet", "eventId", "eventType", "tags", "source"}
-    return (
+    wakes = (
         Event("heartbeats", scope, server, ("heartbeat:tick",), frozenset(always | {"reason"})),
         Event(
             "reminders", scope, server, ("heartbeat:reminder",), frozenset(always | {"reminderId"})
         ),
+    )
+    if not store:
+        return wakes
+    told = frozenset(always | {"scope", "generation"})
+    return (
+        *wakes,
+        Event("alerts", scope, server, ("watch:alert",), told),
+        Event("nudges", scope, server, ("watch:nudge",), told),
     )
 
 

@@ -10,6 +10,7 @@ from mcpl_heartbeat.check.findings import Finding, error, note, warning
 from mcpl_heartbeat.check.hosts import PROFILES, policy
 from mcpl_heartbeat.check.recipe import Host
 from mcpl_heartbeat.policy.paths import names_feature_set
+from mcpl_heartbeat.watch import tools as watch
 
 TOOLS = (
     "heartbeat_status",
@@ -19,7 +20,9 @@ TOOLS = (
     "reminder_list",
     "reminder_cancel",
 )
-_FEATURE_SET = "heartbeat"
+WATCH_TOOLS = tuple(tool.name for tool in watch.TOOLS)
+"""What an agent has besides where its server has a store."""
+_FEATURE_SET, _WATCH = "heartbeat", "watch"
 _NEEDS = ("pushEvents", "tools")
 
 
@@ -58,7 +61,8 @@ def _feature_sets(case: Case) -> Iterator[Finding]:
     else:
         return
     members = case.entry.members
-    remedy = f'Write "{member}": ["heartbeat"].'
+    sets = '"heartbeat", "watch"' if case.plan.store else '"heartbeat"'
+    remedy = f'Write "{member}": [{sets}].'
     if other in members:
         yield warning(
             "feature-sets",
@@ -83,6 +87,14 @@ def _feature_sets(case: Case) -> Iterator[Finding]:
             case.at(member),
             "It leaves heartbeat out: tools, but no wakes.",
             "Add heartbeat to it.",
+        )
+    elif case.plan.store and not _names(enabled, _WATCH):
+        yield warning(
+            "feature-sets",
+            case.at(member),
+            "It leaves watch out, and the server has a store: alerts and nudges wake nobody, they "
+            "wait in the inbox.",
+            "Add watch to it.",
         )
     disabled = members.get("disabledFeatureSets")
     if _names_ours(disabled):
@@ -117,9 +129,10 @@ def _tools(case: Case) -> Iterator[Finding]:
     if case.host is not Host.AGENT_FRAMEWORK:
         return
     enabled, disabled = (case.entry.members.get(f"{word}Tools") for word in ("enabled", "disabled"))
-    shown = [tool for tool in TOOLS if enabled is None or _any_glob(enabled, tool)]
+    tools = TOOLS + (WATCH_TOOLS if case.plan.store else ())
+    shown = [tool for tool in tools if enabled is None or _any_glob(enabled, tool)]
     shown = [tool for tool in shown if not _any_glob(disabled, tool)]
-    hidden = [tool for tool in TOOLS if tool not in shown]
+    hidden = [tool for tool in tools if tool not in shown]
     if hidden:
         yield warning(
             "tools",
@@ -148,6 +161,7 @@ def _wake_policy(case: Case) -> Iterator[Finding]:
                 recipe.wake_where,
                 case.entry.id or wake_rules.ID,
                 renamed=_to_rename(case),
+                store=case.plan.store is not None,
             )
     elif case.host is Host.BRIDGE:
         yield from _held_by_bridge(case)
@@ -157,7 +171,7 @@ def _held_by_bridge(case: Case) -> Iterator[Finding]:
     wake = case.entry.members.get("wake")
     if not isinstance(wake, dict):
         return
-    for kind, event in zip(("heartbeats", "reminders"), gate.events(""), strict=True):
+    for event in gate.events("", store=case.plan.store is not None):
         tags = set(event.tags)
         if any(rule and tags.issuperset(rule) for rule in _tag_rules(wake.get("wake"))):
             continue
@@ -165,7 +179,7 @@ def _held_by_bridge(case: Case) -> Iterator[Finding]:
             yield error(
                 "wake-policy",
                 case.at("wake.hold"),
-                f"A rule holds {kind} back until something else wakes the session.",
+                f"A rule holds {event.kind} back until something else wakes the session.",
                 f'Take "{event.tags[0]}" out of hold.',
             )
 
@@ -249,9 +263,12 @@ def _strings(value: Any) -> bool:
 
 
 def _names_ours(patterns: Any) -> bool:
+    return _names(patterns, _FEATURE_SET)
+
+
+def _names(patterns: Any, feature_set: str) -> bool:
     return isinstance(patterns, list) and any(
-        isinstance(pattern, str) and names_feature_set(pattern, _FEATURE_SET)
-        for pattern in patterns
+        isinstance(pattern, str) and names_feature_set(pattern, feature_set) for pattern in patterns
     )
 
 

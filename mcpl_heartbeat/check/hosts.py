@@ -15,6 +15,7 @@ from mcpl_heartbeat.policy.paths import expand, names_feature_set
 
 CONFIG_FILE, REMINDERS_FILE = "HEARTBEAT_CONFIG_FILE", "HEARTBEAT_REMINDERS_FILE"
 AGENT_TIMEZONE = "AGENT_TIMEZONE"
+STORE, AGENT_KEY = "HEARTBEAT_STORE", "HEARTBEAT_AGENT_KEY"
 DEFAULTS = {CONFIG_FILE: "heartbeat-config.json", REMINDERS_FILE: "heartbeat-reminders.json"}
 
 _BASIC = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
@@ -106,6 +107,11 @@ class Plan(msgspec.Struct, frozen=True):
     files: dict[str, str]
     declared: frozenset[str]
     unset: tuple[str, ...] = ()
+
+    @property
+    def store(self) -> str | None:
+        """The URL of the shared store, ``None`` where the server has none."""
+        return self.environment.get(STORE, "").strip() or None
 
 
 def plan(recipe: Recipe, entry: Entry, environ: Mapping[str, str]) -> Plan:

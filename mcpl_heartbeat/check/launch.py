@@ -6,11 +6,13 @@ from pathlib import PurePath
 from mcpl_heartbeat.check.case import Case, FileFact
 from mcpl_heartbeat.check.findings import Finding, error, note, warning
 from mcpl_heartbeat.check.hosts import (
+    AGENT_KEY,
     AGENT_TIMEZONE,
     CONFIG_FILE,
     DEFAULTS,
     PROFILES,
     REMINDERS_FILE,
+    STORE,
     passes,
 )
 from mcpl_heartbeat.check.recipe import Host
@@ -168,6 +170,39 @@ def _state_files(case: Case) -> Iterator[Finding]:
         )
 
 
+def _store(case: Case) -> Iterator[Finding]:
+    key = case.plan.environment.get(AGENT_KEY, "")
+    if case.plan.store is None:
+        if key:
+            yield warning(
+                "store",
+                case.in_launch(f"env.{AGENT_KEY}"),
+                f"A key without a store: {STORE} is not set, so there are no watch tools.",
+                f"Set {STORE} as well, or leave the key out.",
+            )
+        return
+    if case.facts.store_trouble:
+        yield error(
+            "store",
+            case.in_launch(f"env.{STORE}"),
+            f"The watch tools cannot be used: {case.facts.store_trouble}",
+            f'Write "{STORE}": "sqlite:////path/to/data/heartbeat-store.db", or the URL of a '
+            "PostgreSQL database.",
+        )
+    if key and len(key.strip()) < SHORTEST_KEY:
+        yield error(
+            "store",
+            case.in_launch(f"env.{AGENT_KEY}"),
+            f"A key has {SHORTEST_KEY} characters or more; with this one the agent has no identity "
+            "in the store.",
+            "Put the agent_secret of register there, or leave it out: the server then makes a key "
+            "of its own beside its config.",
+        )
+
+
+SHORTEST_KEY = 32
+
+
 def _content(where: str, fact: FileFact) -> Iterator[Finding]:
     if fact.unreadable:
         yield error(
@@ -224,7 +259,7 @@ def _as_text(value: object) -> str:
 
 def _matters(name: str, command: str) -> bool:
     program = PurePath(command).name
-    if name in DEFAULTS or name == AGENT_TIMEZONE:
+    if name in DEFAULTS or name in (AGENT_TIMEZONE, STORE, AGENT_KEY):
         return True
     if program.startswith("python"):
         return name in ("PYTHONPATH", "PYTHONHOME")
@@ -260,6 +295,7 @@ RULES: tuple[Callable[[Case], Iterable[Finding]], ...] = (
     _command,
     _arguments,
     _state_files,
+    _store,
     _environment,
     _timezone,
     _reconnect,

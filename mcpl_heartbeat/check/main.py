@@ -11,7 +11,7 @@ import msgspec
 from mcpl_heartbeat.check import facts, jsonc, report, rules, start, wake_rules
 from mcpl_heartbeat.check.case import Case
 from mcpl_heartbeat.check.findings import Finding, Level, error, exit_code, graded
-from mcpl_heartbeat.check.hosts import DEFAULTS, PROFILES, plan
+from mcpl_heartbeat.check.hosts import AGENT_KEY, DEFAULTS, PROFILES, STORE, plan
 from mcpl_heartbeat.check.recipe import Entry, Host, Recipe, not_json, read
 
 
@@ -98,6 +98,9 @@ def _text(path: str, remedy: str = "Name the host's config file.") -> str | Find
     return error("file", path, f"It cannot be read: {reason}.", remedy)
 
 
+_OURS = (*DEFAULTS, STORE, AGENT_KEY)
+
+
 def _own(environ: Mapping[str, str], host: Host | None) -> tuple[Recipe, list[Finding]]:
     """The entry that a host would need to start this very command with this very environment."""
     here = Path(sys.argv[0])
@@ -110,8 +113,8 @@ def _own(environ: Mapping[str, str], host: Host | None) -> tuple[Recipe, list[Fi
     entry = {
         "command": command,
         "args": args,
-        "env": {name: environ[name] for name in DEFAULTS if environ.get(name)},
-        "enabledFeatureSets": ["heartbeat"],
+        "env": {name: environ[name] for name in _OURS if environ.get(name)},
+        "enabledFeatureSets": ["heartbeat", *(["watch"] if environ.get(STORE) else [])],
         "reconnect": True,
     }
     one = Entry("heartbeat", "", entry, entry, "")
@@ -141,6 +144,9 @@ def _case(recipe: Recipe, entry: Entry, environ: Mapping[str, str]) -> Case:
     return Case(recipe, entry, planned, facts.gather(planned), environ)
 
 
+_WAKES = "heartbeats and reminders"
+
+
 def _got(case: Case, outcome: start.Outcome, findings: list[Finding]) -> report.Got:
     server = case.entry.id or "heartbeat"
     asleep = [
@@ -160,7 +166,8 @@ def _got(case: Case, outcome: start.Outcome, findings: list[Finding]) -> report.
             "Wakes: none. Each reaches the agent's context, and the wake rules let it sleep."
         )
     else:
-        lines.append(f"Wakes: heartbeats and reminders{_silent(outcome)}. {_deciding(case)}")
+        kinds = "heartbeats, reminders, alerts and nudges" if outcome.watches else _WAKES
+        lines.append(f"Wakes: {kinds}{_silent(outcome)}. {_deciding(case)}")
     if outcome.tools:
         lines.append(f"Tools: {', '.join(outcome.tools)}")
     else:

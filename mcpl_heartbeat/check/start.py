@@ -1,7 +1,8 @@
 """Starting a server as its host would, shaking hands with it, and seeing what an agent will get.
 
-The server works on copies of its files, in a folder that goes afterwards, and nothing that falls
-due is taken from it: a check neither loses a wake nor moves the schedule.
+The server works on copies of its files, and on an empty store if it has one, in a folder that goes
+afterwards, and nothing that falls due is taken from it: a check neither loses a wake nor moves the
+schedule, and watches over nobody.
 """
 
 import contextlib
@@ -18,7 +19,7 @@ import msgspec
 from mcpl_heartbeat.check.case import Case
 from mcpl_heartbeat.check.findings import Finding, error, note, warning
 from mcpl_heartbeat.check.gate import as_list
-from mcpl_heartbeat.check.hosts import PROFILES, Policy, Profile, policy
+from mcpl_heartbeat.check.hosts import AGENT_KEY, PROFILES, STORE, Policy, Profile, policy
 from mcpl_heartbeat.check.watch import Watch
 from mcpl_heartbeat.demo.host import Failure, Host
 from mcpl_heartbeat.policy.paths import VOCABULARY
@@ -42,6 +43,8 @@ class Outcome(msgspec.Struct, frozen=True):
     why_not: str = ""
     status: str = ""
     silent: bool = False
+    watches: bool = False
+    """Whether alerts and nudges may wake it, too."""
 
 
 def try_out(case: Case, seconds: float | None = None) -> tuple[Outcome, list[Finding]]:
@@ -81,6 +84,10 @@ def _copies(case: Case, folder: Path) -> dict[str, str]:
         except (OSError, ValueError):
             copy.unlink(missing_ok=True)
         copies[name] = str(copy)
+    if case.plan.store is not None and not case.facts.store_trouble:
+        # Not the agent's own: a server that takes part in the watch would speak for it.
+        copies[STORE] = f"sqlite:///{folder}/store.db"
+        copies[AGENT_KEY] = ""
     return copies
 
 
@@ -97,6 +104,7 @@ class _Host(Host):
         self.policy: Policy | None = None
         self.declared: frozenset[str] = frozenset()
         self.refused: list[str] = []
+        self.watches = False
         super().__init__(command, case.plan.environment | copies, folder, watch)
 
     def __exit__(self, *raised: Any) -> None:
@@ -189,8 +197,9 @@ def _converse(
         why_not=why_not,
         status=status,
         silent="silent" in host.watch.pushes,
+        watches=wakes and host.watches,
     )
-    found = _heard(host, where)
+    found = [*_heard(host, where), *_try_store(case, host, tools)]
     if seconds > SLOW_SECONDS:
         found.append(
             warning(
@@ -268,7 +277,9 @@ def _negotiate(
         return f"the server refused the policy: {receipt.get('reason')}"
     notes = [str(text) for text in as_list(receipt.get("notes"))]
     off = as_list(receipt.get("unavailableFeatures"))
-    if any(_object(entry).get("featureSet") == "heartbeat" for entry in off):
+    unavailable = {_object(entry).get("featureSet") for entry in off}
+    host.watches = "watch" in host.declared and "watch" not in unavailable
+    if "heartbeat" in unavailable:
         return notes[0].rstrip(".") if notes else "the server reports heartbeat as unavailable"
     return ""
 
@@ -280,6 +291,16 @@ def _trigger(host: _Host) -> tuple[bool, str]:
     if host.next_wake(5.0) is None:
         return False, f"the host refused the push ({'; '.join(host.refused) or 'none came'})"
     return True, ""
+
+
+def _try_store(case: Case, host: _Host, tools: tuple[str, ...]) -> list[Finding]:
+    """Ask for something of the store, as an agent would; it is an empty one by now."""
+    if case.plan.store is None or case.facts.store_trouble or "whoami" not in tools:
+        return []
+    text, failed = host.call("whoami", {})
+    if not failed:
+        return []
+    return [error("store", case.in_launch(f"env.{STORE}"), text, "Mend what it says.")]
 
 
 def _heard(host: _Host, where: str) -> list[Finding]:

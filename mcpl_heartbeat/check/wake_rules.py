@@ -30,15 +30,20 @@ ID = "heartbeat"
 """The id that a host knows this server by."""
 
 
-def judge(wake: Any, where: str, server: str, *, renamed: bool = False) -> list[Finding]:
+def judge(
+    wake: Any, where: str, server: str, *, renamed: bool = False, store: bool = False
+) -> list[Finding]:
     """Find what in ``wake`` (``{policies, default}``) keeps heartbeats from waking the agent.
 
-    ``renamed``: the entry is to be called heartbeat, so the remedies hold for that id.
+    ``renamed``: the entry is to be called heartbeat, so the remedies hold for that id. ``store``:
+    the server has one, so it sends alerts and nudges as well.
     """
-    found = _judge(wake, where, server)
+    found = _judge(wake, where, server, store)
     if not renamed:
         return found
-    then = {(finding.level, finding.where): finding.remedy for finding in _judge(wake, where, ID)}
+    then = {
+        (finding.level, finding.where): finding.remedy for finding in _judge(wake, where, ID, store)
+    }
     return [
         msgspec.structs.replace(
             finding,
@@ -60,7 +65,7 @@ def bound_to(wake: Any, server: str) -> bool:
     return False
 
 
-def _judge(wake: Any, where: str, server: str) -> list[Finding]:
+def _judge(wake: Any, where: str, server: str, store: bool) -> list[Finding]:
     if not isinstance(wake, dict):
         return [_without_rules(wake, where, server)]
     policies = wake.get("policies", [])
@@ -69,7 +74,8 @@ def _judge(wake: Any, where: str, server: str) -> list[Finding]:
     if broken:
         return broken
     found: list[Finding] = []
-    decisions = [(event, decide(policies, default, event)) for event in events(server)]
+    sent = events(server, store=store)
+    decisions = [(event, decide(policies, default, event)) for event in sent]
     asleep = [(event, decision) for event, decision in decisions if not decision.wakes]
     for decision in dict.fromkeys(decision for _, decision in asleep):
         kinds = " and ".join(event.kind for event, other in asleep if other == decision)
