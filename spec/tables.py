@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from mcpl_heartbeat.mcp.tools import Tool, schema
-from mcpl_heartbeat.mcp.values import MAX_JSON_BYTES, MAX_JSON_DEPTH
+from mcpl_heartbeat.mcp.values import MAX_JSON_DEPTH, takes_json
 from mcpl_heartbeat.watch.failures import STATUS
 
 
@@ -40,7 +40,12 @@ def _arguments_of(tool: Tool, besides: Collection[str]) -> Iterable[Sequence[str
     for name, rule in described["properties"].items():
         if name not in besides:
             kind = rule.get("type", "any JSON")
-            yield f"`{tool.name}`", f"`{name}`", kind, _bounds(rule), _word(name in required)
+            bounds = (
+                f"at most {tool.json_bytes:,} bytes, {MAX_JSON_DEPTH} deep"
+                if takes_json(rule)
+                else _bounds(rule)
+            )
+            yield f"`{tool.name}`", f"`{name}`", kind, bounds, _word(name in required)
 
 
 def _bounds(rule: dict[str, Any]) -> str:
@@ -61,7 +66,11 @@ def _bounds(rule: dict[str, Any]) -> str:
             if "enum" in rule["items"]
             else (f"{least} {rule['maxItems']}, each {items}")
         )
-    return "" if "type" in rule else f"at most {MAX_JSON_BYTES:,} bytes, {MAX_JSON_DEPTH} deep"
+    if "properties" in rule:
+        members = rule["properties"]
+        needed = rule.get("required", ())
+        return ", ".join(f"`{name}`{'' if name in needed else '?'}" for name in members)
+    return ""
 
 
 def failures() -> str:

@@ -19,7 +19,7 @@ from mcpl_heartbeat.jsonrpc.messages import Refusal
 from mcpl_heartbeat.mcp.reading import Members, member_texts, read_members, repaired
 from mcpl_heartbeat.mcp.slips import Slip, find_slip
 from mcpl_heartbeat.mcp.tools import Problem, Rules, Tool, schema, shown
-from mcpl_heartbeat.mcp.values import holds_nul, read_json, read_value
+from mcpl_heartbeat.mcp.values import holds_nul, read_json, read_value, takes_json
 
 MAX_UNKNOWN_NAMES = 100
 """With more unknown names than this, none is weighed: the call is no slip but a mistake."""
@@ -157,10 +157,12 @@ def _read(tool: Tool, name: str, value: Any, texts: Mapping[str, str]) -> Any | 
     if name in _takes_json(tool):
         if name not in texts:
             return Problem(name, "was sent beside values nested too deep")
-        return read_json(name, value, texts[name])
+        return read_json(name, value, texts[name], _properties(tool)[name], tool.json_bytes)
     read = read_value(name, value, _properties(tool)[name])
     if _is_strict(tool) and holds_nul(read):
         return Problem(name, "must not hold the character U+0000")
+    if not isinstance(read, Problem) and name in _holds_structs(tool):
+        return msgspec.convert(read, _types(tool)[name])
     return read
 
 
@@ -181,6 +183,8 @@ def _conclude(  # noqa: PLR0913, PLR0917 - what a call came to, in the order it 
             values[attributes[name]] = UNSET
             if name not in bad and name not in forgiven:
                 problems = [*problems, Problem(name, "is required and was not sent")]
+    if tool.companions is not None:
+        problems = [*problems, *tool.companions(good.keys() | bad)]
     arguments = tool.arguments(**values)
     for rules in (tool.rules, at_present):
         if rules is not None:
@@ -243,7 +247,21 @@ def _required(tool: Tool) -> Sequence[str]:
 
 @functools.cache
 def _takes_json(tool: Tool) -> frozenset[str]:
-    return frozenset(name for name, rule in _properties(tool).items() if "type" not in rule)
+    return frozenset(name for name, rule in _properties(tool).items() if takes_json(rule))
+
+
+@functools.cache
+def _holds_structs(tool: Tool) -> frozenset[str]:
+    return frozenset(
+        name
+        for name, rule in _properties(tool).items()
+        if "properties" in rule or "properties" in rule.get("items", ())
+    )
+
+
+@functools.cache
+def _types(tool: Tool) -> Mapping[str, Any]:
+    return {field.encode_name: field.type for field in msgspec.structs.fields(tool.arguments)}
 
 
 @functools.cache

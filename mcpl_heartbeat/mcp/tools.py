@@ -5,13 +5,17 @@ them: ``arguments.py`` enforces those same schemas, so that what is stated is wh
 """
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from mcpl_heartbeat.jsonrpc.messages import INVALID_PARAMS, Refusal
 from mcpl_heartbeat.mcp.lifecycle import supports_structured_content, supports_titles
+
+MAX_JSON_BYTES = 65_536
+"""The most that a value of any JSON may have, as it was sent (UTF-8), where a tool says no other
+number."""
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -32,6 +36,10 @@ Forgives = Callable[[Mapping[str, Any]], frozenset[str]]
 right, by wire name. The field of one that is forgiven holds UNSET."""
 
 
+Companions = Callable[[Collection[str]], Iterable[Problem]]
+"""The checks between names, whatever their values: called with every known name that was sent."""
+
+
 class Tool(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """One tool's declaration, compared by identity: what is derived from it is cached."""
 
@@ -39,9 +47,9 @@ class Tool(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     title: str
     description: str
     arguments: type[msgspec.Struct]
-    """A keyword-only Struct of strings, numbers, booleans, lists of strings, and ``Raw`` for any
-    JSON; an optional one has UNSET or a default. With ``forbid_unknown_fields`` a call that sends
-    another name is refused."""
+    """A keyword-only Struct of strings, numbers, booleans, lists, Structs of the same kind, and
+    ``Raw`` for any JSON or, with ``type`` in its schema, any object; an optional one has UNSET or a
+    default. With ``forbid_unknown_fields`` a call that sends another name is refused."""
     result: type[msgspec.Struct]
     """The shape of ``structuredContent``, error results included."""
     read_only: bool
@@ -52,6 +60,9 @@ class Tool(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """What the tool acts on, for ``_meta`` ``mcpl/class`` (MCPL RFC-008)."""
     rules: Rules | None = None
     forgives: Forgives | None = None
+    companions: Companions | None = None
+    json_bytes: int = MAX_JSON_BYTES
+    """The most that an argument of any JSON may have."""
 
 
 class ToolResult(msgspec.Struct, frozen=True):
@@ -169,7 +180,7 @@ def _flatten(node: Any, components: dict[str, Any]) -> Any:
         for key, value in node.items()
         if key not in {"title", "default"}
     }
-    if flat.get("type") == "object":
+    if "properties" in flat:
         # The Struct's docstring, which speaks to readers of the code.
         flat.pop("description", None)
         if not flat.get("required"):

@@ -1,7 +1,9 @@
 """One value of a call, weighed by the JSON Schema of its property.
 
 Types are strict, ``"5"`` is no number, ``1`` no boolean and JSON text no list; only ``5.0`` is
-taken for an integer. A property whose schema names no type takes any JSON, kept as it was sent.
+taken for an integer. An object whose schema has ``properties`` is weighed member by member, and it
+takes no others. A property whose schema names no type takes any JSON, and one that is an object
+without ``properties`` any object; both are kept as they were sent.
 """
 
 import functools
@@ -12,19 +14,21 @@ from typing import Any
 import msgspec
 
 from mcpl_heartbeat.mcp.reading import Members, kind_of, repaired
-from mcpl_heartbeat.mcp.tools import Problem
-
-MAX_JSON_BYTES = 65_536
-"""The most that a value of any JSON may have, as it was sent (UTF-8)."""
+from mcpl_heartbeat.mcp.slips import find_slip
+from mcpl_heartbeat.mcp.tools import MAX_JSON_BYTES, Problem, shown
 
 MAX_JSON_DEPTH = 100
 """How deep lists and objects may be nested in it."""
 
 MAX_BAD_ITEMS = 5
-"""How many wrong items of a list a refusal names."""
+"""How many wrong items of a list, or members of an object, a refusal names."""
 
 Rule = Mapping[str, Any]
 """The JSON Schema of a property, or of a list's items."""
+
+
+class _Inside(Problem, frozen=True):
+    """A problem that lies further inside, so that its text begins with a place of its own."""
 
 
 def read_value(name: str, value: Any, rule: Rule) -> Any | Problem:
@@ -36,6 +40,8 @@ def read_value(name: str, value: Any, rule: Rule) -> Any | Problem:
         return _read_string(name, value, rule)
     if kind == "array":
         return _read_list(name, value, rule)
+    if kind == "object":
+        return _read_object(name, value, rule)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return _wrong_type(name, value, rule)
     low, high = rule.get("minimum", -_LARGEST), rule.get("maximum", _LARGEST)
@@ -51,15 +57,28 @@ def read_value(name: str, value: Any, rule: Rule) -> Any | Problem:
 _LARGEST = 1.7976931348623157e308  # what a float can hold; beyond it "1e999" is infinity
 
 
-def read_json(name: str, value: Any, text: str) -> msgspec.Raw | Problem:
-    """Keep any JSON as the ``text`` that was sent, if a store can give it back; else say why not.
+def takes_json(rule: Rule) -> bool:
+    """Say whether a property takes JSON that is kept as it was sent."""
+    return "type" not in rule or (rule["type"] == "object" and "properties" not in rule)
 
-    ``value`` is what that text says. Numbers keep their digits, objects their order and their
-    doubled names.
+
+def read_json(
+    name: str, value: Any, text: str, rule: Rule, most: int = MAX_JSON_BYTES
+) -> msgspec.Raw | Problem:
+    """Keep JSON as the ``text`` that was sent, if a store can give it back; else say why not.
+
+    ``value`` is what that text says, ``most`` how many bytes it may have. Numbers keep their
+    digits, objects their order and their doubled names; but where the rule asks for an object, its
+    own names and those of its members differ, since somebody reads them.
     """
+    if "type" in rule:
+        if not isinstance(value, Members):
+            return _wrong_type(name, value, rule)
+        if faults := [*_doubled(value, ""), *_doubled_inside(value)]:
+            return Problem(name, _joined(faults, "names"))
     encoded = text.encode()
-    if len(encoded) > MAX_JSON_BYTES:
-        return Problem(name, f"must have at most {MAX_JSON_BYTES} bytes, not {len(encoded)}")
+    if len(encoded) > most:
+        return Problem(name, f"must have at most {most} bytes, not {len(encoded)}")
     if _deeper(value, MAX_JSON_DEPTH):
         return Problem(name, f"must not be nested more than {MAX_JSON_DEPTH} deep")
     try:
@@ -69,6 +88,24 @@ def read_json(name: str, value: Any, text: str) -> msgspec.Raw | Problem:
     except ValueError:
         return Problem(name, "holds half of a surrogate pair, which is no character")
     return msgspec.Raw(encoded)
+
+
+def _doubled(members: Members, of: str) -> list[str]:
+    counted: dict[str, int] = {}
+    for name in (repaired(name) for name, _ in members):
+        counted[name] = counted.get(name, 0) + 1
+    return [
+        f"{of}{shown(name)} was sent {times} times; send it once"
+        for name, times in counted.items()
+        if times > 1
+    ]
+
+
+def _doubled_inside(members: Members) -> list[str]:
+    inner = ((f"{shown(repaired(name))}: ", value) for name, value in members)
+    return [
+        fault for of, value in inner if isinstance(value, Members) for fault in _doubled(value, of)
+    ]
 
 
 def _deeper(value: Any, limit: int) -> bool:
@@ -86,7 +123,9 @@ def _values(holder: list[Any] | Members) -> list[Any]:
 
 
 def holds_nul(value: Any) -> bool:
-    """Say whether a string, or one in a list, holds U+0000, which not every store can keep."""
+    """Say whether a string, or one inside, holds U+0000, which not every store can keep."""
+    if isinstance(value, dict):
+        return any(holds_nul(item) for item in value.values())
     if isinstance(value, list):
         return any(holds_nul(item) for item in value)
     return isinstance(value, str) and "\0" in value
@@ -137,14 +176,10 @@ def _read_list(name: str, value: Any, rule: Rule) -> list[Any] | Problem:
         few = "must not be empty" if least == 1 else f"must have at least {least} items"
         return Problem(name, few if not value else f"{few}, not {len(value)}")
     items = [read_value(f"item {i}", item, rule["items"]) for i, item in enumerate(value, 1)]
-    faults = [f"{item.argument} {item.text}" for item in items if isinstance(item, Problem)]
+    faults = [_inner(item) for item in items if isinstance(item, Problem)]
     if rule.get("uniqueItems") or "enum" in rule["items"]:
         faults += _repeats(items)
-    if not faults:
-        return items
-    if len(faults) > MAX_BAD_ITEMS:
-        faults[MAX_BAD_ITEMS:] = [f"and {len(faults) - MAX_BAD_ITEMS} more items are wrong"]
-    return Problem(name, "; ".join(faults))
+    return _Inside(name, _joined(faults, "items")) if faults else items
 
 
 def _repeats(items: Sequence[Any]) -> list[str]:
@@ -156,6 +191,50 @@ def _repeats(items: Sequence[Any]) -> list[str]:
     ]
 
 
+# --- objects -----------------------------------------------------------------------------------
+
+
+def _read_object(name: str, value: Any, rule: Rule) -> dict[str, Any] | Problem:
+    if not isinstance(value, Members):
+        return _wrong_type(name, value, rule)
+    properties: Mapping[str, Rule] = rule["properties"]
+    sent = {repaired(member): inner for member, inner in value}
+    faults = _doubled(value, "")
+    read: dict[str, Any] = {}
+    for member, inner in sent.items():
+        if member not in properties:
+            faults.append(_unknown(member, sent, properties))
+            continue
+        read[member] = read_value(member, inner, properties[member])
+        if isinstance(read[member], Problem):
+            faults.append(_inner(read[member]))
+    faults += [
+        f"{member} is required and was not sent"
+        for member in rule.get("required", ())
+        if member not in sent
+    ]
+    return _Inside(name, _joined(faults, "members")) if faults else read
+
+
+def _unknown(member: str, sent: Mapping[str, Any], properties: Mapping[str, Rule]) -> str:
+    slip = find_slip(member, sent, tuple(properties), ())
+    if slip is not None:
+        return f"{shown(member)} is not taken here; did you mean {' or '.join(slip.meant)}?"
+    return f"{shown(member)} is not taken here, only {', '.join(properties)}"
+
+
+def _inner(problem: Problem) -> str:
+    """Word a problem as part of another one's text."""
+    colon = ":" if isinstance(problem, _Inside) else ""
+    return f"{problem.argument}{colon} {problem.text}"
+
+
+def _joined(faults: list[str], what: str) -> str:
+    if len(faults) > MAX_BAD_ITEMS:
+        faults[MAX_BAD_ITEMS:] = [f"and {len(faults) - MAX_BAD_ITEMS} more {what} are wrong"]
+    return "; ".join(faults)
+
+
 # --- words -------------------------------------------------------------------------------------
 
 
@@ -165,6 +244,8 @@ def _wrong_type(name: str, value: Any, rule: Rule) -> Problem:
         text += f"; leave {name} out when there is nothing to set"
     elif isinstance(value, str) and rule["type"] == "array":
         text += " (send the list itself, not its JSON text)" if value.strip()[:1] == "[" else ""
+    elif isinstance(value, str) and rule["type"] == "object":
+        text += " (send the object itself, not its JSON text)" if value.strip()[:1] == "{" else ""
     elif isinstance(value, str) and _fits_unquoted(value.strip(), rule["type"]):
         text += f" (send {value.strip()} without quotes)"
     elif rule["type"] == "string" and "enum" not in rule and isinstance(value, int | float):
@@ -178,6 +259,9 @@ def _wanted(rule: Rule) -> str:
     if rule["type"] == "array":
         examples = rule.get("examples")
         return f"a list such as {_json(examples[0])}" if examples else "a list"
+    if rule["type"] == "object":
+        examples = rule.get("examples")
+        return f"an object such as {_json(examples[0])}" if examples else "an object"
     names = {"boolean": "true or false", "integer": "a whole number"}
     return names.get(rule["type"], f"a {rule['type']}")
 

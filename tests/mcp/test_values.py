@@ -12,8 +12,8 @@ from msgspec import UNSET
 
 from mcpl_heartbeat.jsonrpc.messages import Refusal
 from mcpl_heartbeat.mcp.arguments import MAX_TAKERS, Accepted, Refused, check
-from mcpl_heartbeat.mcp.tools import schema
-from mcpl_heartbeat.mcp.values import MAX_JSON_BYTES, MAX_JSON_DEPTH, holds_nul
+from mcpl_heartbeat.mcp.tools import MAX_JSON_BYTES, schema
+from mcpl_heartbeat.mcp.values import MAX_JSON_DEPTH, holds_nul
 from tests.mcp.shop import ORDER, SHOP, STOCK, problems
 from tests.mcp.warehouse import HALL, LOAD, PACK, pack, packed
 
