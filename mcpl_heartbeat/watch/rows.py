@@ -59,6 +59,8 @@ class Switch(msgspec.Struct, frozen=True, kw_only=True):
     """The last generation that fired."""
     failed: bool = False
     """Whether the last death marked the work failed; stays after a recovery, and a disarm."""
+    wake_on_tasks: bool = False
+    """Whether the agent is pushed when claimable tasks appear, while it is armed."""
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,6 +116,16 @@ class Freed(msgspec.Struct, frozen=True, kw_only=True):
     generation: int
 
 
+class FreedTask(msgspec.Struct, frozen=True, kw_only=True):
+    """An agent task that a fire gave back to the queue, as the alert lists it."""
+
+    id: str
+    execution_epoch: int
+    """The epoch that ended with it."""
+    agent_id: str | None
+    """The label of whoever held it."""
+
+
 class ResumePoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where the work can be taken up, from the last checkpoint of the scope."""
 
@@ -145,6 +157,8 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How many more alerts this one stands for, because the box was full."""
     folded_scopes: tuple[str, ...] = ()
     """The scopes of the last 20 of them."""
+    released_tasks: tuple[FreedTask, ...] = ()
+    """Agent tasks claimed under the scope, which went back to the queue."""
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):

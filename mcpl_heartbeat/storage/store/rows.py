@@ -102,7 +102,7 @@ def switch(row: Sequence[Any]) -> Switch:
     """Read a row of the columns ``SWITCH``."""
     values = dict(zip(Switch.__struct_fields__, row, strict=False))
     key = (values["namespace"], values["scope"])
-    _flag("switches", key, values, "nudged", "failed")
+    _flag("switches", key, values, "nudged", "failed", "wake_on_tasks")
     try:
         values["on_expiry"] = _actions(values["on_expiry"])
     except (msgspec.DecodeError, TypeError, ValueError):
@@ -126,6 +126,7 @@ def switch_values(switch: Switch) -> dict[str, Any]:
     values["on_expiry"] = actions_text(switch.on_expiry)
     values["nudged"] = int(switch.nudged)
     values["failed"] = int(switch.failed)
+    values["wake_on_tasks"] = int(switch.wake_on_tasks)
     values["check_watched"] = switch.deadline_watched
     return values
 

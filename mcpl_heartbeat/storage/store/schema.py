@@ -1,4 +1,4 @@
-"""The tables, a column for each field of the rows in ``watch/rows.py``.
+"""The tables, a column for each field of the rows in ``watch/rows.py`` and ``tasks/rows.py``.
 
 A beat changes one row in place and no index: ``switches.check_watched``, which is indexed, lags
 behind ``deadline_watched`` until a sweep reaches it. Lists and objects are JSON text.
@@ -65,6 +65,7 @@ switches = _table(
     sa.Column("fires", sa.Integer, nullable=False),
     sa.Column("fired_generation", sa.Integer),
     sa.Column("failed", sa.Integer, nullable=False),
+    sa.Column("wake_on_tasks", sa.Integer, nullable=False, server_default=sa.text("0")),
 )
 """``state`` is one of ``watch.rows.Switch``'s, or ``corrupt``: set aside as it cannot be read."""
 
@@ -81,6 +82,14 @@ sa.Index(
     switches.c.namespace,
     sqlite_where=_to_nudge,
     postgresql_where=_to_nudge,
+)
+
+_to_wake = sa.and_(_armed, switches.c.wake_on_tasks == 1)
+sa.Index(
+    "switches_wake",
+    switches.c.namespace,
+    sqlite_where=_to_wake,
+    postgresql_where=_to_wake,
 )
 
 leases = _table(
@@ -183,3 +192,100 @@ presence = _table(
     sa.Column("until", _MS, nullable=False),
 )
 """Which servers (``token``) can push to which agents, and until when (real time) that holds."""
+
+tasks = _table(
+    "tasks",
+    sa.Column("seq", _SEQ, primary_key=True),
+    sa.Column("id", sa.Text, nullable=False, unique=True),
+    sa.Column("namespace", sa.Text, nullable=False),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("epoch", sa.Integer, nullable=False),
+    sa.Column("creator", sa.Text, nullable=False),
+    sa.Column("created_at", _MS, nullable=False),
+    sa.Column("updated_at", _MS, nullable=False),
+    sa.Column("lease_ms", _MS, nullable=False),
+    sa.Column("timeout_at", _MS, nullable=False),
+    sa.Column("fallthrough", sa.Text, nullable=False),
+    sa.Column("dedupe_key", sa.Text),
+    sa.Column("claimed_at", _MS),
+    sa.Column("expires_watched", _MS),
+    sa.Column("agent_id", sa.Text),
+    sa.Column("scope", sa.Text),
+    sa.Column("guard", sa.Integer, nullable=False),
+    sa.Column("claim_key", sa.Text),
+    sa.Column("note", sa.Text),
+    sa.Column("note_at", _MS),
+    sa.Column("note_epoch", sa.Integer),
+    sa.Column("lost", sa.Text),
+    sa.Column("claimable_at", _MS),
+    sa.Column("submitted_at", _MS),
+    sa.Column("summary", sa.Text),
+    sa.Column("reason", sa.Text),
+    sa.Index("tasks_list", "namespace", "seq"),
+    sa.Index("tasks_status", "namespace", "status", "seq"),
+)
+"""``status`` is one of ``tasks.rows.Task``'s, or ``corrupt``: set aside as it cannot be read. A
+heartbeat changes one row in place and no index. What is large of a task is in ``task_payloads``."""
+
+_keyed = tasks.c.dedupe_key.is_not(None)
+sa.Index(
+    "tasks_dedupe",
+    tasks.c.namespace,
+    tasks.c.dedupe_key,
+    unique=True,
+    sqlite_where=_keyed,
+    postgresql_where=_keyed,
+)
+_open = tasks.c.status.in_(("available", "claimed"))
+sa.Index("tasks_timeout", tasks.c.timeout_at, sqlite_where=_open, postgresql_where=_open)
+_available = tasks.c.status == "available"
+sa.Index(
+    "tasks_claimable",
+    tasks.c.namespace,
+    tasks.c.claimable_at,
+    sqlite_where=_available,
+    postgresql_where=_available,
+)
+_claimed = tasks.c.status == "claimed"
+sa.Index(
+    "tasks_claimed",
+    tasks.c.namespace,
+    tasks.c.scope,
+    sqlite_where=_claimed,
+    postgresql_where=_claimed,
+)
+
+task_payloads = _table(
+    "task_payloads",
+    sa.Column("task", sa.Text, primary_key=True),
+    sa.Column("instructions", sa.Text),
+    sa.Column("output_contract", sa.Text, nullable=False),
+    sa.Column("input_snapshot", sa.Text, nullable=False),
+    sa.Column("outputs", sa.Text),
+)
+"""Apart from ``tasks``, as it is written when a task is made and submitted, and never between."""
+
+task_epochs = _table(
+    "task_epochs",
+    sa.Column("task", sa.Text, primary_key=True),
+    sa.Column("epoch", sa.Integer, primary_key=True),
+    sa.Column("namespace", sa.Text, nullable=False),
+    sa.Column("agent_id", sa.Text),
+    sa.Column("claimed_at", _MS, nullable=False),
+    sa.Column("beats", sa.Integer, nullable=False),
+    sa.Column("ended_at", _MS),
+    sa.Column("cause", sa.Text),
+    sa.Column("note", sa.Text),
+)
+
+task_wakes = _table(
+    "task_wakes",
+    sa.Column("namespace", sa.Text, primary_key=True),
+    sa.Column("number", sa.Integer, nullable=False),
+    sa.Column("real", _MS, nullable=False),
+    sa.Column("watched", _MS, nullable=False),
+    sa.Column("push_token", sa.Text),
+    sa.Column("push_until", _MS),
+)
+"""How often a namespace was woken by claimable work, and up to when (in both times) it was told of
+all that there was. ``push_token`` and ``push_until`` as in ``envelopes``."""

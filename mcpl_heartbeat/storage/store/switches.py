@@ -145,6 +145,7 @@ def _only_beaten(before: Switch, after: Switch) -> bool:
         and before.notify == after.notify
         and before.nudge_ms == after.nudge_ms
         and before.nudged == after.nudged
+        and before.wake_on_tasks == after.wake_on_tasks
     )
 
 
