@@ -32,6 +32,8 @@ class Record(Result, frozen=True, kw_only=True):
     timeout_fallthrough: str | UnsetType = UNSET
     seconds_left: float | UnsetType | None = UNSET
     """Until the lease lapses."""
+    holder: str | UnsetType | None = UNSET
+    """Of a failure: the label of whoever holds it."""
 
 
 class RecordView(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +62,9 @@ class HandoverView(msgspec.Struct, frozen=True, kw_only=True):
     cause: str | None
     """How that epoch ended: lapsed, switch_fired, released."""
     note: str | None
+    """The last note that any claimant left."""
+    note_epoch: int | None
+    """Which of them left it."""
     noted_at: str | None
 
 

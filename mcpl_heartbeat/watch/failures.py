@@ -19,12 +19,18 @@ STATUS = {
     "not_found": 404,
     "not_registered": 404,
     "unknown_scope": 404,
+    "unknown_task": 404,
     "method_not_allowed": 405,
     "not_acceptable": 406,
     "mailbox_full": 409,
     "already_registered": 409,
+    "already_claimed": 409,
+    "lease_expired": 409,
+    "stale_epoch": 409,
+    "task_closed": 409,
     "too_large": 413,
     "unsupported_media_type": 415,
+    "invalid_outputs": 422,
     "internal": 500,
     "unavailable": 503,
 }
@@ -53,6 +59,12 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     acquired: UnsetType | None = UNSET
     renewed: UnsetType | None = UNSET
     released: UnsetType | None = UNSET
+    # Of tasks: what stands, so that whoever was refused can tell who came after it.
+    execution_epoch: int | UnsetType = UNSET
+    """The present one; never told to one who would claim what is claimed."""
+    holder: str | UnsetType | None = UNSET
+    """The label of whoever holds the task."""
+    lease_expires_at: str | UnsetType = UNSET
 
 
 _UNKNOWN = {"lease": "acquired", "lease_renew": "renewed", "lease_release": "released"}
