@@ -7,16 +7,36 @@ the pipes: alarms ring when ``let_pass`` comes by them, saves end at once.
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from conformance import moments
 from conformance.host import Seat
 from conformance.stage import StageError
-from mcpl_heartbeat.actions import Action, Level, Log, Moment, Push, Reply, Save, WakeAt
+from mcpl_heartbeat.actions import (
+    Action,
+    Ask,
+    Level,
+    Listen,
+    Log,
+    Moment,
+    Push,
+    Reply,
+    Save,
+    Settle,
+    WakeAt,
+)
 from mcpl_heartbeat.session import Session
 from mcpl_heartbeat.shell import environment as surroundings
 from mcpl_heartbeat.shell.files import WakeFiles
 from mcpl_heartbeat.shell.server import TAKE_OVER_PAUSE
+from mcpl_heartbeat.wings import Annex
+
+if TYPE_CHECKING:
+    from conformance.virtual_store import VirtualStore
 
 LONGEST_PAUSE = 30_000
 """Milliseconds after a step of the clock until the shell looks at it at the latest."""
@@ -121,15 +141,24 @@ class VirtualPeer:
         ids: Iterator[int],
     ) -> None:
         found = surroundings.read(environment)
+        token = f"process{next(ids)}"
         self._stage = stage
         self._seat = seat
         self._warnings = found.warnings
         self._files = WakeFiles(str(folder / found.config_file), str(folder / found.reminders_file))
         self._session = Session(
             zone=found.zone,
-            token=f"process{next(ids)}",
+            token=token,
             random_id=lambda: f"{next(ids):08x}",
+            annexes=_annexes(found),
         )
+        self._store: VirtualStore | None = None
+        if found.store:
+            # What a store needs is not there in every installation.
+            from conformance import virtual_store  # noqa: PLC0415
+
+            found = msgspec.structs.replace(found, config_file=str(folder / found.config_file))
+            self._store = virtual_store.VirtualStore(found, stage, token, self._told, self._report)
         self._alarm = WakeAt(None, None)
         self._try_at: int | None = None
         self._stopped: list[Callable[[], None]] | None = None
@@ -197,6 +226,7 @@ class VirtualPeer:
                 (self._alarm.monotonic, stage.monotonic),
                 (self.look_by, stage.monotonic),
                 (self._try_at, stage.monotonic),
+                (None if self._store is None else self._store.turn_at, stage.monotonic),
             )
             if moment is not None
         ]
@@ -205,6 +235,9 @@ class VirtualPeer:
     def ring(self) -> None:
         """Do what is due."""
         now = self._stage.moment()
+        store = self._store
+        if store is not None and store.turn_at is not None and store.turn_at <= now.monotonic:
+            store.turn()
         if self._try_at is not None and self._try_at <= now.monotonic:
             opening = self._files.take_over()
             if opening is not None:
@@ -238,8 +271,20 @@ class VirtualPeer:
                     self._alarm = alarm
                 case Log() as log:
                     self._logged(log)
+                case Ask() | Listen() | Settle() as action:
+                    self._when_running(partial(self._ask, action))
         if lines and self._status is None:
             self._seat.feed(b"".join(lines))
+
+    def _ask(self, action: Ask | Listen | Settle) -> None:
+        if self._store is not None:
+            self._store.do(action)
+
+    def _told(self, id: int, outcome: Any) -> None:
+        self._perform(self._session.told(id, outcome, self._stage.moment()))
+
+    def _report(self, news: Any, asked: Moment) -> None:
+        self._perform(self._session.news(news, asked, self._stage.moment()))
 
     def _logged(self, log: Log) -> None:
         level = "WARNING: " if log.level is Level.WARNING else ""
@@ -261,8 +306,18 @@ class VirtualPeer:
     def _gone(self, status: int) -> None:
         if self._status is None:
             self._status = status
+            if self._store is not None:
+                self._store.close()
             for lock in self._files._locks:
                 lock.release()
+
+
+def _annexes(found: surroundings.Environment) -> tuple[Annex, ...]:
+    if not found.store:
+        return ()
+    from mcpl_heartbeat.watch.wing import WATCH_WING  # noqa: PLC0415 - as the server does it
+
+    return (WATCH_WING,)
 
 
 def _unless_reached(moment: int | None, clock: int) -> int | None:

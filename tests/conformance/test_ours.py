@@ -51,4 +51,4 @@ def test_only_the_virtual_stage_and_the_broken_servers_know_the_server() -> None
                 modules = [node.module or ""]
             if any(module.split(".")[0] == "mcpl_heartbeat" for module in modules):
                 knowing.add(path.name)
-    assert knowing == {"virtual.py"}
+    assert knowing == {"virtual.py", "virtual_store.py"}

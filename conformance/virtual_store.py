@@ -1,0 +1,143 @@
+"""The shared store of a virtual server: the real one, on the stage's clocks, with nothing waiting.
+
+What ``shell/watching.py`` and the desk do with tasks and threads is done here at once, in the same
+order: a sweep and a look for news twice a second, calls when they come.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from mcpl_heartbeat.actions import Ask, Listen, Moment, Settle
+from mcpl_heartbeat.shell import agent_key
+from mcpl_heartbeat.shell.environment import Environment
+from mcpl_heartbeat.shell.watching import POLL_EVERY, PRESENT_EVERY
+from mcpl_heartbeat.storage.store import ports
+from mcpl_heartbeat.storage.store.ports import StoreError
+from mcpl_heartbeat.storage.store.store import Store
+from mcpl_heartbeat.watch.arguments import RegisterArguments
+from mcpl_heartbeat.watch.failures import failure, unavailable
+from mcpl_heartbeat.watch.rows import Identity
+
+_TURN = round(POLL_EVERY * 1000)
+_PRESENCE = round(PRESENT_EVERY * 1000)
+_MOST = 200
+
+
+class Time(Protocol):
+    """The stage's clocks, in milliseconds."""
+
+    wall: int
+    monotonic: int
+
+
+class VirtualClock:
+    """A host's clocks, read off the stage."""
+
+    source = "stage"
+
+    def __init__(self, time: Time) -> None:
+        self._time = time
+
+    def steady(self) -> int:
+        """Count up, through suspends too."""
+        return self._time.monotonic
+
+    def wall(self) -> int:
+        """Milliseconds since 1970."""
+        return self._time.wall
+
+
+class VirtualStore:
+    """One server's part in the watch. ``told`` and ``report`` take what the session is to hear."""
+
+    def __init__(
+        self,
+        found: Environment,
+        time: Time,
+        token: str,
+        told: Callable[[int, Any], None],
+        report: Callable[[Any, Moment], None],
+    ) -> None:
+        assert found.store is not None
+        self._found = found
+        self._time = time
+        self._token = token
+        self._told = told
+        self._report = report
+        self._listening = Listen(None, here=False)
+        self._present_at: int | None = None
+        self._me: Identity | None = None
+        self._why = ""
+        self._store: Store | None = None
+        self.turn_at: int | None = None
+        """When (monotonic) ``turn`` is to be called next."""
+        try:
+            self._store = Store(found.store, clock=VirtualClock(time))
+            self._store.open()
+            self.turn_at = time.monotonic
+        except StoreError as error:
+            self._why = str(error)
+
+    def do(self, action: Ask | Listen | Settle) -> None:
+        """Carry it out."""
+        match action:
+            case Ask(id, tool, arguments, secret):
+                self._told(id, self._call(tool, arguments, secret))
+            case Listen():
+                self._listening = action
+                self._show_presence()
+            case Settle(seqs, taken) if self._store is not None:
+                self._store.pushed(self._token, seqs, taken=taken)
+
+    def turn(self) -> None:
+        """Fire what is due, and hand on what is to be pushed."""
+        assert self._store is not None
+        self.turn_at = self._time.monotonic + _TURN
+        while self._store.sweep(_MOST).more:
+            pass
+        self._show_presence()
+        most = self._listening.alerts
+        if most is not None and (me := self._identity()) is not None:
+            asked = Moment(self._time.wall, self._time.monotonic)
+            self._report(self._store.news(me.agent, me.namespace, self._token, most), asked)
+
+    def close(self) -> None:
+        """Leave the watch."""
+        if self._store is not None:
+            self._store.close()
+        self._store = self.turn_at = None
+
+    def _call(self, tool: str, arguments: Any, secret: str | None) -> ports.Outcome:
+        if self._store is None:
+            return unavailable(tool, self._why)
+        if secret is None and tool != "register":
+            try:
+                secret = self._key()
+            except agent_key.NoKeyError as error:
+                return failure("unauthorized", str(error), error.remedy)
+            self._identity()
+        return self._store.answer([ports.Ask(tool, arguments, secret)])[0]
+
+    def _key(self) -> str:
+        return agent_key.find(self._found.agent_key, self._found.config_file).secret
+
+    def _identity(self) -> Identity | None:
+        if self._me is None and self._store is not None:
+            try:
+                secret = self._key()
+            except agent_key.NoKeyError:
+                return None
+            self._me = self._store.identify(secret)
+            if self._me is None:
+                self._store.answer([ports.Ask("register", RegisterArguments(agent_secret=secret))])
+                self._me = self._store.identify(secret)
+        return self._me
+
+    def _show_presence(self) -> None:
+        here, now = self._listening.here, self._time.monotonic
+        last = self._present_at
+        if self._store is None or (here and last is not None and now - last < _PRESENCE):
+            return
+        if (here or last is not None) and (me := self._identity()) is not None:
+            self._store.present(me.agent, self._token, here=here)
+            self._present_at = now if here else None
