@@ -236,6 +236,7 @@ def view(envelope: Envelope, now: Reading) -> EnvelopeView:
         noticed_at=alert.noticed_at,
         on_expiry=alert.on_expiry,
         released=tuple(msgspec.to_builtins(freed) for freed in alert.released),
+        released_tasks=tuple(msgspec.to_builtins(task) for task in alert.released_tasks),
         unreachable=alert.unreachable,
         marked_failed=alert.marked_failed,
         resume=None if alert.resume is None else msgspec.to_builtins(alert.resume),

@@ -178,6 +178,7 @@ class EnvelopeView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     noticed_at: str | UnsetType = UNSET
     on_expiry: tuple[str, ...] | UnsetType = UNSET
     released: tuple[dict[str, Any], ...] | UnsetType = UNSET
+    released_tasks: tuple[dict[str, Any], ...] | UnsetType = UNSET
     unreachable: int | UnsetType = UNSET
     marked_failed: bool | UnsetType = UNSET
     resume: dict[str, Any] | UnsetType | None = UNSET
@@ -280,6 +281,8 @@ class DeathView(msgspec.Struct, frozen=True, kw_only=True):
     noticed_at: str
     marked_failed: bool
     released: tuple[dict[str, Any], ...]
+    released_tasks: tuple[dict[str, Any], ...] = ()
+    """Agent tasks claimed under the scope, which went back to the queue."""
     unreachable: int
     recovered_at: str | None
 

@@ -41,6 +41,7 @@ class _Seen(msgspec.Struct, frozen=True, kw_only=True):
     agent_id: str | None
     marked_failed: bool
     released: tuple[dict[str, Any], ...]
+    released_tasks: tuple[dict[str, Any], ...] = ()
     unreachable: int
 
 
@@ -142,6 +143,7 @@ def _death_view(generation: int, seen: _Seen, recovered_at: str | None) -> Death
         noticed_at=seen.noticed_at,
         marked_failed=seen.marked_failed,
         released=seen.released,
+        released_tasks=seen.released_tasks,
         unreachable=seen.unreachable,
         recovered_at=recovered_at,
     )

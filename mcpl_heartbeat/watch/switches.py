@@ -38,6 +38,7 @@ from mcpl_heartbeat.watch.rows import (
     Checkpoint,
     Entry,
     Freed,
+    FreedTask,
     Lease,
     Switch,
 )
@@ -190,17 +191,19 @@ def with_delivery(
     return msgspec.structs.replace(result, alert_delivery=delivery, notes=tuple(notes))
 
 
-def fire(
+def fire(  # noqa: PLR0913, PLR0917 - each is one part of what there is to free and tell
     switch: Switch,
     scoped: Sequence[Lease],
     unscoped: int,
     checkpoint: Checkpoint | None,
     now: Reading,
+    tasks: Sequence[FreedTask] = (),
 ) -> Fired:
     """Do what is to be done when a beat is late, in the order release, mark, alert.
 
     ``scoped`` are the leases of the switch's scope, of which those that have lapsed are left as
-    they are; ``unscoped`` counts those of the namespace that are held and name no scope.
+    they are; ``unscoped`` counts those of the namespace that are held and name no scope. ``tasks``
+    were claimed under the scope, or are guarded by it, and go back whatever ``on_expiry`` says.
     """
     assert is_due(switch, now)
     releases = "release_leases" in switch.on_expiry
@@ -227,6 +230,7 @@ def fire(
         unreachable=unscoped,
         marked_failed=failed,
         resume=resume_point(checkpoint, now),
+        released_tasks=tuple(tasks),
     )
     tells = "queue_alert" in switch.on_expiry and switch.notify is not None
     return Fired(
@@ -363,6 +367,7 @@ def _disarm(before: Switch | None, arguments: HeartbeatArguments, now: Reading) 
 
 def _facts(alert: Alert) -> dict[str, object]:
     """What the journal keeps of a fire; ``resume.py`` reads it."""
+    tasks = [msgspec.structs.asdict(task) for task in alert.released_tasks]
     return {
         "deadline": alert.deadline,
         "noticed_at": alert.noticed_at,
@@ -372,6 +377,7 @@ def _facts(alert: Alert) -> dict[str, object]:
         "released": [msgspec.structs.asdict(freed) for freed in alert.released],
         "unreachable": alert.unreachable,
         "on_expiry": list(alert.on_expiry),
+        **({"released_tasks": tasks} if tasks else {}),
     }
 
 

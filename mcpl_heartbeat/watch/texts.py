@@ -326,10 +326,15 @@ def _death_line(death: DeathView) -> str:
     return (
         f"Death seen: {who}, generation {death.generation}, no beat by {death.deadline} (last "
         f"{death.last_beat_at}, noticed {death.noticed_at}); "
-        f"{counted(len(death.released), 'lease')} freed; "
+        f"{counted(len(death.released), 'lease')} freed; {_given_back(death)}"
         f"{'marked failed' if death.marked_failed else 'not marked failed'}; "
         f"{'not taken up since' if recovered is None else f'taken up again {recovered}'}."
     )
+
+
+def _given_back(death: DeathView) -> str:
+    tasks = len(death.released_tasks)
+    return f"{counted(tasks, 'task')} given back; " if tasks else ""
 
 
 def _entry_line(entry: EntryView) -> str:

@@ -11,11 +11,12 @@ from typing import Any
 import msgspec
 
 from mcpl_heartbeat.watch.identity import address
-from mcpl_heartbeat.watch.rows import Alert, Envelope, Freed, ResumePoint
+from mcpl_heartbeat.watch.rows import Alert, Envelope, Freed, FreedTask, ResumePoint
 
 SHOWN_SCOPES = 5
 """How many scopes are named where there are more."""
 SHOWN_LEASES = 5
+SHOWN_TASKS = 5
 _SHORT, _LONG = 120, 400
 """How much of a text (characters) is shown where all of it stands elsewhere."""
 
@@ -81,7 +82,9 @@ def alert_push_text(envelopes: Sequence[Envelope], total: int, local_now: str) -
     if open_:
         freed = sum(len(alert.released) for alert in open_)
         failed = sum(alert.marked_failed for alert in open_)
-        lines.append(f"Freed by them: {counted(freed, 'lease')}; marked failed: {failed}.")
+        tasks = sum(len(alert.released_tasks) for alert in open_)
+        back = f"; tasks given back: {tasks}" if tasks else ""
+        lines.append(f"Freed by them: {counted(freed, 'lease')}{back}; marked failed: {failed}.")
     if len(open_) < len(alerts):
         lines.append(f"Resolved meanwhile, nothing to do: {len(alerts) - len(open_)}.")
     boxes = list(dict.fromkeys(envelope.box for envelope in envelopes))
@@ -111,6 +114,18 @@ def freed_list(released: Sequence[Freed]) -> str:
         for freed in released[:SHOWN_LEASES]
     ]
     more = len(released) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+def task_list(tasks: Sequence[FreedTask]) -> str:
+    """The agent tasks that a fire gave back, the first few by id."""
+    shown = [
+        f"{task.id} (epoch {task.execution_epoch}"
+        + ("" if task.agent_id is None else f", held by {quoted(task.agent_id, _SHORT)}")
+        + ")"
+        for task in tasks[:SHOWN_TASKS]
+    ]
+    more = len(tasks) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
@@ -160,6 +175,8 @@ def _resolved(alert: Alert) -> list[str]:
     said = [f"resolved: {todo}. {_whose(alert)} was late for {alert.deadline} and {how}."]
     if alert.released:
         said.append(f"Leases that had been freed: {freed_list(alert.released)}.")
+    if alert.released_tasks:
+        said.append(f"Tasks that had been given back: {task_list(alert.released_tasks)}.")
     return said
 
 
@@ -172,6 +189,11 @@ def _died(alert: Alert) -> list[str]:
         said.append(f"Freed {counted(len(alert.released), 'lease')}: {freed_list(alert.released)}.")
     elif "release_leases" in alert.on_expiry:
         said.append("No lease of that scope was held, so none was freed.")
+    if alert.released_tasks:
+        said.append(
+            f"Back in the queue: {counted(len(alert.released_tasks), 'task')}, to be claimed anew: "
+            f"{task_list(alert.released_tasks)}."
+        )
     if alert.unreachable and "release_leases" in alert.on_expiry:
         said.append(
             f"Not freed: {counted(alert.unreachable, 'lease')} taken without a scope, its own or "
