@@ -20,6 +20,7 @@ RULES = transcripts.ROOT.parent / "spec" / "requirements.toml"
 @click.command("replay", context_settings=CONTEXT)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.option("--only", default="*", metavar="GLOB", help="Only transcripts of such a name.")
+@click.option("--skip", default="", metavar="GLOB", help="None of such a name.")
 @click.option(
     "--transcript",
     "paths",
@@ -44,6 +45,7 @@ RULES = transcripts.ROOT.parent / "spec" / "requirements.toml"
 def replay(  # noqa: PLR0913, PLR0917  (click hands over each option by itself)
     command: tuple[str, ...],
     only: str,
+    skip: str,
     paths: tuple[Path, ...],
     virtual: bool,
     listing: bool,
@@ -58,7 +60,7 @@ def replay(  # noqa: PLR0913, PLR0917  (click hands over each option by itself)
     was reached holds. Other commands: record (a real session as a transcript), broken (servers that
     must fail).
     """
-    chosen = read_all(only, paths)
+    chosen = read_all(only, paths, skip)
     if listing:
         _list(chosen, as_json)
         return 0
@@ -101,9 +103,10 @@ def _tell(run: report.Run, as_json: bool, plain: bool, junit: Path | None) -> No
         report.print_in_colour(run)
 
 
-def read_all(only: str, paths: Sequence[Path] = ()) -> list[Transcript]:
+def read_all(only: str, paths: Sequence[Path] = (), skip: str = "") -> list[Transcript]:
     """Read the transcripts so named, or these files; the first that makes no sense ends it."""
-    found = list(paths) or transcripts.find(only)
+    left_out = set(transcripts.find(skip)) if skip else set()
+    found = list(paths) or [path for path in transcripts.find(only) if path not in left_out]
     if not found:
         raise click.UsageError(f"There is no transcript called {only}; --list shows all.")
     try:

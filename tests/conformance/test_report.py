@@ -194,6 +194,12 @@ def test_lists(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--list", "--only", "misbehaving"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert all(line.startswith("misbehaving/") for line in lines)
+    assert main(["--list", "--skip", "watch"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines
+    assert not any(line.startswith("watch/") for line in lines)
+    assert main(["--list", "--only", "watch/*", "--skip", "watch"]) == 2
+    capsys.readouterr()
     assert main(["--list", "--json"]) == 0
     assert {"name", "title", "host", "clock", "rules"} == set(
         json.loads(capsys.readouterr().out)[0]
