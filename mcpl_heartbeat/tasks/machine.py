@@ -1,38 +1,16 @@
-"""The life of a task: claimed under a lease, fenced by an epoch, ended by a clock of its own.
+"""What each call on a task comes to, and what its timeout and a switch's fire do to it.
 
-* ``AVAILABLE``  waits for a worker. Its ``epoch`` is that of the last claim, 1 if there was none.
-* ``CLAIMED``    a worker holds it, until the lease lapses. What has lapsed stays ``CLAIMED`` in the
-  store and is as good as available to everybody: nothing is written at that moment.
-* ``SUBMITTED``  there is a result. So it stays.
-* ``TIMED_OUT``  ``timeout_at`` came first. So it stays.
-* ``CANCELLED``  its creator's side called it off. So it stays.
-* ``FAILED``     a worker gave it up for good. So it stays.
-
-The epoch rises by one with each claim and by nothing else, so it never repeats. Whoever wants to
-change a claimed task shows the epoch that the claim returned, and four things are looked at
-together (``check``): that ``timeout_at`` has not come, that the task is open, that this epoch is
-the present one, and that its lease has not lapsed. A lapsed claim cannot be revived, even while
-nobody else wants the task, because the answer must not depend on who came first (F.4).
-
-Two clocks: the lease is in watched time, so that no worker loses a claim over a time in which
-nobody watched; ``timeout_at`` is real time and moves for nobody. Whoever has a call for a task that
-is *overdue* settles that first, with ``time_out``; no other function here is handed one.
-
-A claim may have a *guard*, a dead-man switch of its own whose window is the lease: it is beaten
-with the claim, and disarmed when the claim ends in any way but its fire. A switch that fires gives
-back the tasks that were claimed under its scope, and the one that it guards (``give_back``).
-
-Sources: the seed; `liveness-surfaces` B.1 to B.3, F.2 and F.4; issue 5 §2.
+The life itself is the table in ``states.py``. Each function takes the row as it is in the open
+transaction and says what is to be written in that same one.
 """
 
-import enum
 from typing import Literal
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 from msgspec.structs import replace
 
-from mcpl_heartbeat.tasks import contract, refusals, reviews, views
+from mcpl_heartbeat.tasks import contract, moves, refusals, reviews, views
 from mcpl_heartbeat.tasks.arguments import (
     ClaimAgentTaskArguments,
     CreateAgentTaskArguments,
@@ -46,76 +24,50 @@ from mcpl_heartbeat.tasks.results import (
     ReleaseAgentTaskResult,
     SubmitAgentTaskResult,
 )
-from mcpl_heartbeat.tasks.rows import Cause, Field, Status, Task, guard_scope
+from mcpl_heartbeat.tasks.rows import Cause, Field, Task, guard_scope
+from mcpl_heartbeat.tasks.states import (
+    CLOSED,
+    TABLE,
+    Event,
+    State,
+    claimable,
+    is_lapsed,
+    is_live,
+    is_open,
+    is_overdue,
+    next_status,
+)
 from mcpl_heartbeat.watch.arguments import HeartbeatArguments
 from mcpl_heartbeat.watch.clock import Reading
 from mcpl_heartbeat.watch.failures import Failure
 from mcpl_heartbeat.watch.results import Result
 from mcpl_heartbeat.watch.rows import DEFAULT_ACTIONS, Envelope, FreedTask
 
-
-class State(enum.StrEnum):
-    """Where a task stands, as it is stored."""
-
-    AVAILABLE = "available"
-    CLAIMED = "claimed"
-    SUBMITTED = "submitted"
-    TIMED_OUT = "timed_out"
-    CANCELLED = "cancelled"
-    FAILED = "failed"
-
-
-class Event(enum.StrEnum):
-    """What can happen to it; those of a worker count only with the present epoch, unlapsed."""
-
-    CLAIM = "a claim"
-    HEARTBEAT = "a heartbeat"
-    SUBMIT = "a submit whose outputs fit the contract"
-    RELEASE = "a release"
-    FAIL = "a release that is final"
-    LAPSE = "the lease lapses"
-    GIVE_BACK = "a switch fires: of the claim's scope, or its guard"
-    TIMEOUT = "timeout_at comes"
-    CANCEL = "it is cancelled"
-
-
-_OPEN: dict[tuple[State, Event], State] = {
-    (State.AVAILABLE, Event.CLAIM): State.CLAIMED,
-    (State.AVAILABLE, Event.HEARTBEAT): State.AVAILABLE,
-    (State.AVAILABLE, Event.SUBMIT): State.AVAILABLE,
-    (State.AVAILABLE, Event.RELEASE): State.AVAILABLE,
-    (State.AVAILABLE, Event.FAIL): State.AVAILABLE,
-    (State.AVAILABLE, Event.LAPSE): State.AVAILABLE,
-    (State.AVAILABLE, Event.GIVE_BACK): State.AVAILABLE,
-    (State.AVAILABLE, Event.TIMEOUT): State.TIMED_OUT,
-    (State.AVAILABLE, Event.CANCEL): State.CANCELLED,
-    # While the lease is live a claim is refused; once it has lapsed only these four change it.
-    (State.CLAIMED, Event.CLAIM): State.CLAIMED,
-    (State.CLAIMED, Event.HEARTBEAT): State.CLAIMED,
-    (State.CLAIMED, Event.SUBMIT): State.SUBMITTED,
-    (State.CLAIMED, Event.RELEASE): State.AVAILABLE,
-    (State.CLAIMED, Event.FAIL): State.FAILED,
-    (State.CLAIMED, Event.LAPSE): State.CLAIMED,
-    (State.CLAIMED, Event.GIVE_BACK): State.AVAILABLE,
-    (State.CLAIMED, Event.TIMEOUT): State.TIMED_OUT,
-    (State.CLAIMED, Event.CANCEL): State.CANCELLED,
-}
-CLOSED = (State.SUBMITTED, State.TIMED_OUT, State.CANCELLED, State.FAILED)
-"""The states that nothing leads out of."""
-TABLE: dict[tuple[State, Event], State] = {
-    **_OPEN,
-    **{(state, event): state for state in CLOSED for event in Event},
-}
-"""(state, event) → state."""
-
-_KEPT: dict[State, Status] = {
-    State.AVAILABLE: "available",
-    State.CLAIMED: "claimed",
-    State.SUBMITTED: "submitted",
-    State.TIMED_OUT: "timed_out",
-    State.CANCELLED: "cancelled",
-    State.FAILED: "failed",
-}
+__all__ = [
+    "CLOSED",
+    "TABLE",
+    "Change",
+    "Event",
+    "GivenBack",
+    "State",
+    "TimedOut",
+    "cancel",
+    "check",
+    "claim",
+    "claimable",
+    "create",
+    "created_result",
+    "give_back",
+    "guard_beat",
+    "heartbeat",
+    "is_lapsed",
+    "is_live",
+    "is_open",
+    "is_overdue",
+    "release",
+    "submit",
+    "time_out",
+]
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,34 +109,6 @@ class GivenBack(msgspec.Struct, frozen=True, kw_only=True):
     """For the alert."""
 
 
-# --- what is true of a task now ----------------------------------------------------------------
-
-
-def is_open(task: Task) -> bool:
-    """Whether anything can still happen to it."""
-    return State(task.status) not in CLOSED
-
-
-def is_overdue(task: Task, now: Reading) -> bool:
-    """Whether ``time_out`` has to come before anything else is done with it."""
-    return is_open(task) and now.real >= task.timeout_at
-
-
-def is_live(task: Task, now: Reading) -> bool:
-    """Whether a worker holds it now."""
-    return views.is_live(task, now)
-
-
-def is_lapsed(task: Task, now: Reading) -> bool:
-    """Whether the claim that is stored has run out."""
-    return task.status == "claimed" and not is_live(task, now)
-
-
-def claimable(task: Task, now: Reading) -> bool:
-    """Whether a claim would be taken now."""
-    return views.claimable(task, now)
-
-
 def check(task: Task | None, epoch: int, now: Reading) -> Task | Failure:
     """Give the task if whoever shows ``epoch`` may change it now: the one place that decides."""
     if task is None:
@@ -218,8 +142,8 @@ def create(
         lease_ms=arguments.lease_seconds * 1000,
         timeout_at=now.real + arguments.timeout_seconds * 1000,
         fallthrough=arguments.timeout_fallthrough,
-        dedupe_key=_or_none(arguments.dedupe_key),
-        instructions=_or_none(arguments.instructions),
+        dedupe_key=moves.or_none(arguments.dedupe_key),
+        instructions=moves.or_none(arguments.instructions),
         input_snapshot=arguments.input_snapshot,
         output_contract=tuple(
             Field(key=field.key, data_type=field.data_type, required=field.required)
@@ -258,13 +182,13 @@ def cancel(task: Task | None, arguments: CreateAgentTaskArguments, now: Reading)
         )
     if not is_open(task):
         return Change(result=refusals.task_closed(task, now))
-    changed = replace(_closed(task, Event.CANCEL, now), reason=_or_none(arguments.reason))
-    ends, ended_at = _ending(task, "cancelled", now)
+    changed = replace(moves.closed(task, Event.CANCEL, now), reason=moves.or_none(arguments.reason))
+    ends, ended_at = moves.ending(task, "cancelled", now)
     return Change(
         task=changed,
         ends=ends,
         ended_at=ended_at,
-        guard=_disarm(task),
+        guard=moves.disarm(task),
         result=CreateAgentTaskResult(**views.metadata(changed, now), created=False, cancelled=True),
     )
 
@@ -287,23 +211,23 @@ def claim(task: Task | None, arguments: ClaimAgentTaskArguments, now: Reading) -
         if key is UNSET or key != task.claim_key:
             return Change(result=refusals.already_claimed(task, now))
         return Change(result=views.claimed(task, views.handover(task, now), now, replayed=True))
-    ends, ended_at = _ending(task, "lapsed", now)
+    ends, ended_at = moves.ending(task, "lapsed", now)
     changed = replace(
         task,
-        status=_next(task, Event.CLAIM),
+        status=next_status(task, Event.CLAIM),
         epoch=task.epoch + 1,
         updated_at=now.real,
         claimed_at=now.real,
         expires_watched=now.watched + task.lease_ms,
-        agent_id=_or_none(arguments.agent_id),
-        scope=_or_none(arguments.scope),
+        agent_id=moves.or_none(arguments.agent_id),
+        scope=moves.or_none(arguments.scope),
         guard=arguments.guard is not UNSET,
-        claim_key=_or_none(arguments.idempotency_key),
+        claim_key=moves.or_none(arguments.idempotency_key),
         lost=ends or task.lost,
         claimable_at=None,
     )
     # A guard that still stands is another claim's: it must not fire for this one.
-    guard = _disarm(task)
+    guard = moves.disarm(task)
     if arguments.guard is not UNSET:
         guard += (guard_beat(changed, arguments),)
     return Change(
@@ -322,7 +246,7 @@ def heartbeat(task: Task | None, arguments: HeartbeatAgentTaskArguments, now: Re
     if isinstance(held, Failure):
         return Change(result=held)
     changed = replace(
-        _noted(held, arguments.note, now),
+        moves.noted(held, arguments.note, now),
         updated_at=now.real,
         expires_watched=now.watched + held.lease_ms,
     )
@@ -344,7 +268,7 @@ def submit(task: Task | None, arguments: SubmitAgentTaskArguments, now: Reading)
 
     The same result once more, under the epoch that submitted it, is told as it is stored.
     """
-    summary = _or_none(arguments.summary)
+    summary = moves.or_none(arguments.summary)
     if task is not None and task.status == "submitted" and task.epoch == arguments.execution_epoch:
         assert task.outputs is not None
         if task.summary == summary and contract.same(arguments.outputs, task.outputs):
@@ -356,7 +280,7 @@ def submit(task: Task | None, arguments: SubmitAgentTaskArguments, now: Reading)
     if problems:
         return Change(result=refusals.invalid_outputs(held, problems, now))
     changed = replace(
-        _closed(held, Event.SUBMIT, now),
+        moves.closed(held, Event.SUBMIT, now),
         submitted_at=now.real,
         outputs=arguments.outputs,
         summary=summary,
@@ -366,7 +290,7 @@ def submit(task: Task | None, arguments: SubmitAgentTaskArguments, now: Reading)
         task=changed,
         ends="submitted",
         ended_at=now.real,
-        guard=_disarm(held),
+        guard=moves.disarm(held),
         result=SubmitAgentTaskResult(**views.metadata(changed, now), replayed=False),
     )
 
@@ -383,17 +307,19 @@ def release(task: Task | None, arguments: ReleaseAgentTaskArguments, now: Readin
             note = arguments.reason
         else:
             notes = ("Without final a reason is not kept: the next claimant gets the note.",)
-    noted = _noted(held, note, now)
+    noted = moves.noted(held, note, now)
     cause: Literal["failed", "released"] = "failed" if arguments.final else "released"
     if arguments.final:
-        changed = replace(_closed(noted, Event.FAIL, now), reason=_or_none(arguments.reason))
+        changed = replace(
+            moves.closed(noted, Event.FAIL, now), reason=moves.or_none(arguments.reason)
+        )
     else:
-        changed = _available(noted, Event.RELEASE, cause, now)
+        changed = moves.available(noted, Event.RELEASE, cause, now)
     return Change(
         task=changed,
         ends=cause,
         ended_at=now.real,
-        guard=_disarm(held),
+        guard=moves.disarm(held),
         result=ReleaseAgentTaskResult(**views.metadata(changed, now), notes=notes),
     )
 
@@ -421,9 +347,9 @@ def guard_beat(task: Task, arguments: ClaimAgentTaskArguments) -> HeartbeatArgum
 def time_out(task: Task, now: Reading, mail_id: str) -> TimedOut:
     """End a task that is overdue. ``mail_id``: the ``task_id`` of the mail, if there is any."""
     assert is_overdue(task, now)
-    ends, ended_at = _ending(task, "timed_out", now)
+    ends, ended_at = moves.ending(task, "timed_out", now)
     changed = replace(
-        _closed(task, Event.TIMEOUT, now),
+        moves.closed(task, Event.TIMEOUT, now),
         lost=ends or task.lost,
         reason=f"timed out at {now.tell(task.timeout_at)}" if task.fallthrough == "fail" else None,
     )
@@ -431,84 +357,23 @@ def time_out(task: Task, now: Reading, mail_id: str) -> TimedOut:
     if task.fallthrough == "route_to_review":
         left = views.handover(changed, now, closed=True)
         review = reviews.review(changed, left, mail_id, now)
-    return TimedOut(task=changed, ends=ends, ended_at=ended_at, guard=_disarm(task), review=review)
+    return TimedOut(
+        task=changed, ends=ends, ended_at=ended_at, guard=moves.disarm(task), review=review
+    )
 
 
 def give_back(task: Task, now: Reading) -> GivenBack:
     """Take it from its worker, whose switch has fired: of the claim's scope, or the guard."""
     assert task.status == "claimed"
     assert not is_overdue(task, now)
-    _, ended_at = _ending(task, "switch_fired", now)
+    _, ended_at = moves.ending(task, "switch_fired", now)
     assert ended_at is not None
     return GivenBack(
-        task=_available(task, Event.GIVE_BACK, "switch_fired", now),
+        task=moves.available(task, Event.GIVE_BACK, "switch_fired", now),
         ends="switch_fired",
         ended_at=ended_at,
         freed=FreedTask(id=task.id, execution_epoch=task.epoch, agent_id=task.agent_id),
     )
-
-
-# --- inside ------------------------------------------------------------------------------------
-
-
-def _next(task: Task, event: Event) -> Status:
-    return _KEPT[TABLE[State(task.status), event]]
-
-
-def _available(task: Task, event: Event, lost: Cause, now: Reading) -> Task:
-    """Put it back to where it can be claimed; the label of who held it last stays, for the next."""
-    return replace(
-        task,
-        status=_next(task, event),
-        updated_at=now.real,
-        claimed_at=None,
-        expires_watched=None,
-        scope=None,
-        guard=False,
-        claim_key=None,
-        lost=lost,
-        claimable_at=now.real,
-    )
-
-
-def _closed(task: Task, event: Event, now: Reading) -> Task:
-    return replace(
-        task,
-        status=_next(task, event),
-        updated_at=now.real,
-        expires_watched=None,
-        guard=False,
-        claimable_at=None,
-    )
-
-
-def _noted(task: Task, note: str | UnsetType, now: Reading) -> Task:
-    if note is UNSET:
-        return task
-    return replace(task, note=note, note_at=now.real, note_epoch=task.epoch)
-
-
-def _ending(task: Task, cause: Cause, now: Reading) -> tuple[Cause | None, int | None]:
-    """How and when (real ms) the epoch of a task ends that is taken from its worker by ``cause``.
-
-    A lease that ran out before did so by itself, whenever that is noticed: the audit says until
-    when a worker held the task, not when somebody looked.
-    """
-    if task.expires_watched is None:
-        return None, None
-    lapse = now.real_of(task.expires_watched)
-    if cause == "timed_out":
-        return ("lapsed", lapse) if lapse < task.timeout_at else (cause, task.timeout_at)
-    if is_live(task, now):
-        return cause, now.real
-    return (cause if cause == "switch_fired" else "lapsed"), min(lapse, now.real)
-
-
-def _disarm(task: Task) -> tuple[HeartbeatArguments, ...]:
-    if not task.guard:
-        return ()
-    scope = guard_scope(task.id)
-    return (HeartbeatArguments(scope=scope, expect_within_seconds=UNSET, disarm=True),)
 
 
 def _different(sent: Task, existing: Task) -> list[str]:
@@ -523,7 +388,3 @@ def _different(sent: Task, existing: Task) -> list[str]:
         "timeout_fallthrough": sent.fallthrough != existing.fallthrough,
     }
     return [name for name, differs in different.items() if differs]
-
-
-def _or_none(value: str | UnsetType) -> str | None:
-    return None if value is UNSET else value

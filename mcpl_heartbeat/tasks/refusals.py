@@ -7,7 +7,7 @@ So every refusal but one says "stop"; bad outputs leave the claim as it is.
 from collections.abc import Iterable
 
 from mcpl_heartbeat.tasks.rows import Task
-from mcpl_heartbeat.tasks.views import is_live, lease_end
+from mcpl_heartbeat.tasks.states import is_live, lease_end
 from mcpl_heartbeat.watch.clock import Reading
 from mcpl_heartbeat.watch.failures import Failure, failure
 from mcpl_heartbeat.watch.words import quoted

@@ -13,30 +13,9 @@ from mcpl_heartbeat.tasks.results import (
     RecordView,
 )
 from mcpl_heartbeat.tasks.rows import Epoch, Task, guard_scope
+from mcpl_heartbeat.tasks.states import claimable, is_live, is_open, lease_end
 from mcpl_heartbeat.watch.clock import Reading
 from mcpl_heartbeat.watch.words import quoted
-
-
-def is_live(task: Task, now: Reading) -> bool:
-    """Whether a worker holds it now: claimed, the lease not lapsed, the timeout not come."""
-    return (
-        task.expires_watched is not None
-        and now.watched < task.expires_watched
-        and now.real < task.timeout_at
-    )
-
-
-def claimable(task: Task, now: Reading) -> bool:
-    """Whether a claim would be taken now."""
-    is_open = task.status in ("available", "claimed") and now.real < task.timeout_at
-    return is_open and not is_live(task, now)
-
-
-def lease_end(task: Task, now: Reading) -> int | None:
-    """When (real ms) the lease of a claim ends: it never outlives the timeout."""
-    if task.expires_watched is None:
-        return None
-    return min(now.real_of(task.expires_watched), task.timeout_at)
 
 
 def seconds_left(task: Task, now: Reading) -> float | None:
@@ -70,7 +49,7 @@ def handover(
     task's, for the label of one who is not in its row any more. A closed task hands nothing over,
     but where ``closed`` asks what was left at its end.
     """
-    if task.status not in ("available", "claimed") and not closed:
+    if not is_open(task) and not closed:
         return None
     live = is_live(task, now)
     epoch = task.epoch - 1 if live else task.epoch

@@ -24,7 +24,7 @@ from mcpl_heartbeat.watch.words import (
     span,
 )
 
-__all__ = ["alert_objective", "alert_push_text", "nudge_text", "text_of"]
+__all__ = ["alert_objective", "alert_push_text", "failure_text", "nudge_text", "text_of"]
 
 OPAQUE = 4_000
 """How much of an opaque value (characters) the text shows; all of it is in the structure."""
@@ -40,11 +40,12 @@ UNKNOWN = (
 def text_of(tool: str, result: Result | Failure) -> str:
     """Word what a call of ``tool`` came to."""
     if isinstance(result, Failure):
-        return _failed(tool, result)
+        return failure_text(tool, result)
     return "\n".join([*WORDED[tool](result), *result.notes])
 
 
-def _failed(tool: str, failure: Failure) -> str:
+def failure_text(tool: str, failure: Failure) -> str:
+    """Word what a call of ``tool`` failed of, every problem on a line of its own."""
     if failure.problems is UNSET:
         return f"{failure.message} {failure.next}"
     lines = [f"{tool} was refused and changed nothing:"]
