@@ -49,6 +49,17 @@ WATCH = FeatureSet(
 )
 """The feature set of the watch wing."""
 
+TASKS = FeatureSet(
+    name="tasks",
+    description="Hands out work under a lease, to one agent at a time, and says when there is any.",
+    uses=("pushEvents", "tools"),
+    consequence=(
+        "The tools keep answering and claims hold, but nobody is woken when work appears; it "
+        "waits until list_agent_tasks is called."
+    ),
+)
+"""The feature set of the tasks wing."""
+
 
 class ManifestError(ValueError):
     """A manifest that has no revision. ``rule`` is ``identifier_charset`` or ``not_json``."""

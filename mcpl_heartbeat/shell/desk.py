@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import trio
 
+from mcpl_heartbeat.catalogue import READS
 from mcpl_heartbeat.shell.counters import Counters
 from mcpl_heartbeat.storage.store.ports import (
     Ask,
@@ -31,7 +32,6 @@ from mcpl_heartbeat.times import utc_time
 from mcpl_heartbeat.watch.arguments import Arguments, HeartbeatArguments
 from mcpl_heartbeat.watch.failures import Failure, unavailable
 from mcpl_heartbeat.watch.rows import Identity
-from mcpl_heartbeat.watch.tools import READS
 
 SWEEP_EVERY = 0.5
 """Seconds between two sweeps that find nothing more to do."""

@@ -27,9 +27,10 @@ def _with_store(found: Environment, token: str) -> tuple[tuple[Annex, ...], Watc
         return (), None
     # A host waits for the start, so what only a store needs is imported only for one.
     from mcpl_heartbeat.shell import watching  # noqa: PLC0415
+    from mcpl_heartbeat.tasks.wing import TASKS_WING  # noqa: PLC0415
     from mcpl_heartbeat.watch.wing import WATCH_WING  # noqa: PLC0415
 
-    return (WATCH_WING,), watching.on(found, token)
+    return (WATCH_WING, TASKS_WING), watching.on(found, token)
 
 
 def _random_id() -> str:

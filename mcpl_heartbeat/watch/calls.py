@@ -1,4 +1,4 @@
-"""The watch tools as an agent calls them here: each becomes an ``Ask`` and, later, its outcome."""
+"""The store's tools as an agent calls them: each becomes an ``Ask`` and, later, its outcome."""
 
 from collections.abc import Callable
 
@@ -11,14 +11,14 @@ from mcpl_heartbeat.mcp.tools import Tool, ToolResult
 from mcpl_heartbeat.times import utc_time
 from mcpl_heartbeat.watch.failures import Failure, refused
 from mcpl_heartbeat.watch.results import Result
-from mcpl_heartbeat.watch.texts import text_of
+from mcpl_heartbeat.watch.texts import text_of as watch_text_of
 
 TELLING = frozenset({"switch_status", "whoami", "inbox_poll"})
 """The tools whose replies say why a push does not reach the agent."""
 
 UNWORDED = (
     "Internal error after the store was asked: what the call changed is kept. Look with "
-    "switch_status, whoami or resume_packet; this server's log has the details."
+    "{looks}; this server's log has the details."
 )
 
 Answer = Callable[[ToolResult], None]
@@ -32,18 +32,25 @@ class _Asked(msgspec.Struct, frozen=True):
 
 
 class WatchCalls:
-    """The calls that are under way. ``troubles`` are sentences on pushes that do not arrive."""
+    """The calls that are under way. ``troubles`` are sentences on pushes that do not arrive.
+
+    ``text_of`` words what came of one; ``looks`` names tools that show it, should that fail.
+    """
 
     def __init__(
         self,
         *,
         emit: Callable[[Action], None],
         ask_id: Callable[[], int],
-        troubles: Callable[[], tuple[str, ...]],
+        troubles: Callable[[], tuple[str, ...]] = tuple,
+        text_of: Callable[[str, Result | Failure], str] = watch_text_of,
+        looks: str = "switch_status, whoami or resume_packet",
     ) -> None:
         self._emit = emit
         self._ask_id = ask_id
         self._troubles = troubles
+        self._text_of = text_of
+        self._unworded = UNWORDED.format(looks=looks)
         self._asked: dict[int, _Asked] = {}
 
     def call(self, tool: Tool, accepted: Accepted, now: Moment, answer: Answer) -> None:
@@ -69,7 +76,7 @@ class WatchCalls:
             asked.answer(self._worded(asked, outcome, now))
         except Exception as fault:  # it must cost no more than this call's words
             self._emit(Log(Level.WARNING, f"internal error in {asked.tool}: {fault!r}"))
-            asked.answer(ToolResult(UNWORDED, is_error=True))
+            asked.answer(ToolResult(self._unworded, is_error=True))
         beaten = asked.own and asked.tool == "heartbeat" and not isinstance(outcome, Failure)
         return getattr(asked.arguments, "scope", None) if beaten else None
 
@@ -77,8 +84,8 @@ class WatchCalls:
         if isinstance(outcome, Failure):
             if outcome.server_time is UNSET:
                 outcome = msgspec.structs.replace(outcome, server_time=utc_time(now.wall))
-            return ToolResult(text_of(asked.tool, outcome), outcome, is_error=True)
+            return ToolResult(self._text_of(asked.tool, outcome), outcome, is_error=True)
         if asked.own and asked.tool in TELLING:
             notes = (*outcome.notes, *self._troubles())
             outcome = msgspec.structs.replace(outcome, notes=notes)
-        return ToolResult(text_of(asked.tool, outcome), outcome)
+        return ToolResult(self._text_of(asked.tool, outcome), outcome)

@@ -5,11 +5,10 @@ import json
 import msgspec
 import pytest
 
+from mcpl_heartbeat.catalogue import TOOLS, text_of
 from mcpl_heartbeat.mcp import lifecycle
 from mcpl_heartbeat.shell.http.mcp_door import VERSIONS
 from mcpl_heartbeat.watch.failures import failure
-from mcpl_heartbeat.watch.texts import text_of
-from mcpl_heartbeat.watch.tools import TOOLS
 from tests.http.support import ADDRESS, NOW, SECRET, WHO, NotingDesk, bearer, client
 
 pytestmark = pytest.mark.trio

@@ -11,11 +11,12 @@ import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis.specs.openapi import checks
 
+from mcpl_heartbeat.catalogue import REQUIRES_SECRET, TOOLS
 from mcpl_heartbeat.mcp.tools import schema
 from mcpl_heartbeat.shell.http.openapi import description
-from mcpl_heartbeat.shell.http.routes import PATHS
+from mcpl_heartbeat.shell.http.routes import ROUTES, Route
+from mcpl_heartbeat.tasks.arguments import CreateAgentTaskArguments
 from mcpl_heartbeat.watch.failures import STATUS
-from mcpl_heartbeat.watch.tools import TOOLS
 from tests.http.served import served
 from tests.http.support import NotingDesk, client
 
@@ -37,6 +38,12 @@ BEYOND = {
     "/v1/register": {"label + agent_id"},
     "/v1/send": {"due_at"},
     "/v1/checkpoint": {"scope", "scope + workflow_id"},
+    "/v1/agent-tasks": {
+        "cursor", "input_snapshot", "output_contract", "reason", "lease_seconds + timeout_seconds",
+        *(f"cancel_task_id + {name}" for name in CreateAgentTaskArguments.__struct_fields__),
+    },
+    "/v1/agent-tasks/{task_id}/claim": {"guard"},
+    "/v1/agent-tasks/{task_id}/release": {"reason", "final + reason"},
 }  # fmt: skip
 """What rules name that no schema says: those between arguments, of moments, and of cursors."""
 ZERO = "must not hold the character U+0000"
@@ -75,21 +82,51 @@ def test_the_server_does_as_its_description_says(case: schemathesis.Case, api) -
 def test_the_description_names_every_route_and_what_can_be_answered() -> None:
     found = description()
     assert found["openapi"].startswith("3.1.")
-    assert set(found["paths"]) == {*PATHS, "/healthz", "/metrics", "/openapi.json"}
-    for path, name in PATHS.items():
-        operation = found["paths"][path]["post"]
-        expected = {"200", "400", "403", "413", "415", "500", "503"}
-        expected |= set() if name == "register" else {"401"}
+    paths = {route.path for route in ROUTES}
+    assert set(found["paths"]) == {*paths, "/healthz", "/metrics", "/openapi.json"}
+    for route in ROUTES:
+        operation = found["paths"][route.path][route.method.lower()]
+        name = route.tool.name
+        expected = {"200", "400", "403", "500", "503"}
+        expected |= {"413", "415"} if route.method == "POST" else set()
+        expected |= {"401"} if name in REQUIRES_SECRET else set()
         assert expected <= set(operation["responses"])
-        assert ("security" in operation) == (name != "register")
+        assert ("security" in operation) == (name in REQUIRES_SECRET)
+        assert ("requestBody" in operation) == (route.method == "POST")
     assert "409" in found["paths"]["/v1/send"]["post"]["responses"]
+    task = "/v1/agent-tasks/{task_id}"
+    for path in ("claim", "heartbeat", "submit", "release"):
+        assert {"404", "409"} <= set(found["paths"][f"{task}/{path}"]["post"]["responses"])
+    assert "422" in found["paths"][f"{task}/submit"]["post"]["responses"]
+
+
+def in_request(route: Route) -> tuple[set[str], set[str]]:
+    """Where the arguments of a route are: those in the path and the query, those in the body."""
+    operation = description()["paths"][route.path][route.method.lower()]
+    outside = {parameter["name"] for parameter in operation.get("parameters", ())}
+    if route.method == "GET":
+        return outside, set()
+    body = description()["components"]["schemas"][f"{route.tool.name}_arguments"]
+    return outside, set(body["properties"])
+
+
+@pytest.mark.requirement("watch.http.openapi", "tasks.http.openapi")
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.tool.name)
+def test_each_argument_is_described_in_the_one_place_where_it_is_sent(route: Route) -> None:
+    outside, inside = in_request(route)
+    assert outside.isdisjoint(inside)
+    arguments = set(schema(route.tool.arguments)["properties"])
+    assert outside | inside == (arguments if inside else arguments - {"agent_key"})
+    assert ("task_id" in outside) == ("{task_id}" in route.path)
 
 
 @pytest.mark.requirement("watch.http.openapi")
 def test_the_description_is_made_of_the_tools_own_schemas() -> None:
     parts = description()["components"]["schemas"]
     for tool in TOOLS:
-        assert parts[f"{tool.name}_arguments"] == schema(tool.arguments)
+        body = parts.get(f"{tool.name}_arguments", {"properties": {}})
+        of_tool = schema(tool.arguments)["properties"]
+        assert body["properties"].items() <= of_tool.items()
         assert "code" not in parts[f"{tool.name}_result"]["properties"]
     assert set(parts["failure"]["properties"]["code"]["enum"]) == set(STATUS)
 

@@ -17,7 +17,7 @@ from mcpl_heartbeat.shell.http.metrics import Metrics, Traffic
 from mcpl_heartbeat.shell.http.openapi import Description
 from mcpl_heartbeat.shell.http.replies import App, Receive, Reply, Scope, Send
 from mcpl_heartbeat.shell.http.requests import Guard
-from mcpl_heartbeat.shell.http.routes import TOOL_OF, Door
+from mcpl_heartbeat.shell.http.routes import by_path
 from mcpl_heartbeat.watch.failures import failure
 
 _log = logging.getLogger("mcpl_heartbeat")
@@ -27,7 +27,7 @@ def application(desk: Watched, host: str) -> App:
     """Make the ASGI application over ``desk``, for a server that listens on ``host``."""
     traffic = Traffic()
     routes = [
-        *(Route(path, Door(tool, desk), methods=["POST"]) for path, tool in TOOL_OF.items()),
+        *(Route(path, doors, methods=doors.methods) for path, doors in by_path(desk).items()),
         Route("/mcp", McpDoor(desk), methods=["POST"]),
         Route("/openapi.json", Description(), methods=["GET"]),
         Route("/healthz", Health(desk), methods=["GET"]),

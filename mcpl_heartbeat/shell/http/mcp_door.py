@@ -10,6 +10,7 @@ import logging
 from msgspec import Raw
 
 import mcpl_heartbeat
+from mcpl_heartbeat.catalogue import TOOLS, text_of
 from mcpl_heartbeat.jsonrpc.messages import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -32,8 +33,6 @@ from mcpl_heartbeat.shell.http.requests import Headers
 from mcpl_heartbeat.shell.http.routes import Desk
 from mcpl_heartbeat.watch.failures import Failure, failure, refused
 from mcpl_heartbeat.watch.results import Result
-from mcpl_heartbeat.watch.texts import text_of
-from mcpl_heartbeat.watch.tools import TOOLS
 
 VERSIONS = tuple(version for version in lifecycle.VERSIONS if version >= "2025-03-26")
 """The protocol versions that have this transport."""
@@ -44,7 +43,8 @@ INSTRUCTIONS = (
     "A dead-man switch for agents: call register once and keep agent_secret, then heartbeat within "
     "the time you announce. A late beat frees your leases, marks the work failed and alerts whom "
     "you named. resume_packet tells whoever takes the work up what is known; inbox_poll collects "
-    "alerts and mail."
+    "alerts and mail. And a queue of tasks: create_agent_task puts work into it; a worker claims "
+    "it, keeps the claim with heartbeat_agent_task and submits the result."
 )
 
 _log = logging.getLogger("mcpl_heartbeat")

@@ -3,29 +3,39 @@
 from typing import Any
 
 import mcpl_heartbeat
-from mcpl_heartbeat.mcp.tools import Tool, schema
+from mcpl_heartbeat.catalogue import REQUIRES_SECRET
+from mcpl_heartbeat.mcp.tools import schema
 from mcpl_heartbeat.shell.http import replies
 from mcpl_heartbeat.shell.http.health import HealthReport
 from mcpl_heartbeat.shell.http.replies import Receive, Scope, Send
-from mcpl_heartbeat.shell.http.routes import TOOL_OF
+from mcpl_heartbeat.shell.http.routes import ROUTES, Route
 from mcpl_heartbeat.watch.failures import STATUS, Failure
 
 _OF_A_FAILURE = ("code", "message", "next", "problems")
 """Members of a result's schema that only MCP needs, where one schema is for both."""
 
 _FAILURES = {
-    400: "Something in the body is wrong; `problems` names all of it at once.",
+    400: "Something in the request is wrong; `problems` names all of it at once.",
     401: "There is no secret, or none that is known here.",
     403: "A web page of another host, or a name that is not this server's.",
     404: "What an argument names is not there.",
-    409: "It cannot be done as things stand.",
+    409: "It cannot be done as things stand. Of a task that was claimed: stop, discard the work.",
     413: "The body is over 1 MiB.",
     415: "The body says that it is something else than JSON.",
+    422: "The outputs are not what the task asks for; `problems` names all of it, the claim stays.",
     500: "Internal error.",
     503: "The store cannot be used: state unknown, do not proceed.",
 }
-_ONLY = {401: {"register"}, 404: {"heartbeat", "send"}, 409: {"send", "register"}}
-"""Which tools can answer with a status; with 401 all but these."""
+_OF_A_CLAIM = {"heartbeat_agent_task", "submit_agent_task", "release_agent_task"}
+_ONLY = {
+    404: {"heartbeat", "send", "create_agent_task", "get_agent_task", "claim_agent_task"}
+    | _OF_A_CLAIM,
+    409: {"send", "register", "create_agent_task", "claim_agent_task"} | _OF_A_CLAIM,
+    422: {"submit_agent_task"},
+}
+"""Which tools can answer with a status."""
+_OF_A_BODY = {413, 415}
+_IN_A_HEADER = "agent_key"
 
 
 class Description:
@@ -41,19 +51,22 @@ class Description:
 
 def description() -> dict[str, Any]:
     """Make the description as plain data."""
-    paths: dict[str, Any] = {path: {"post": _operation(tool)} for path, tool in TOOL_OF.items()}
+    paths: dict[str, Any] = {}
+    for route in ROUTES:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
     paths["/healthz"] = {"get": _health()}
     paths["/metrics"] = {"get": _metrics()}
     paths["/openapi.json"] = {"get": _itself()}
     return {
         "openapi": "3.1.0",
         "info": {
-            "title": "mcpl-heartbeat watch",
+            "title": "mcpl-heartbeat",
             "version": mcpl_heartbeat.__version__,
             "description": "A dead-man switch for agents, with the leases, mail and briefing it "
-            "acts on. Refusals that are ordinary answers are 200 with their flag false; a flag "
-            "that is null says that the state is unknown. The same tools are at POST /mcp, as MCP "
-            "Streamable HTTP, which describes itself.",
+            "acts on, and a queue of tasks that are claimed under a lease. Refusals that are "
+            "ordinary answers are 200 with their flag false; a flag that is null says that the "
+            "state is unknown. The same tools are at POST /mcp, as MCP Streamable HTTP, which "
+            "describes itself.",
         },
         "paths": paths,
         "components": {
@@ -64,23 +77,19 @@ def description() -> dict[str, Any]:
                     "type": "http",
                     "scheme": "bearer",
                     "description": "The agent_secret that register returned. Where this header "
-                    "cannot be set, the argument agent_key does the same.",
+                    "cannot be set, the argument agent_key of a body does the same.",
                 }
             },
         },
     }
 
 
-def _operation(tool: Tool) -> dict[str, Any]:
-    needs_body = bool(schema(tool.arguments).get("required"))
+def _operation(route: Route) -> dict[str, Any]:
+    tool = route.tool
     operation: dict[str, Any] = {
         "operationId": tool.name,
         "summary": tool.title,
         "description": tool.description,
-        "requestBody": {
-            "required": needs_body,
-            "content": {"application/json": {"schema": _ref(f"{tool.name}_arguments")}},
-        },
         "responses": {
             "200": {
                 "description": tool.title,
@@ -89,26 +98,73 @@ def _operation(tool: Tool) -> dict[str, Any]:
             **{
                 str(status): {"$ref": f"#/components/responses/{status}"}
                 for status in _FAILURES
-                if _can_answer(tool.name, status)
+                if _can_answer(route, status)
             },
         },
     }
-    if _can_answer(tool.name, 401):
+    if parameters := _parameters(route):
+        operation["parameters"] = parameters
+    if route.method == "POST":
+        operation["requestBody"] = {
+            "required": bool(_body(route).get("required")),
+            "content": {"application/json": {"schema": _ref(f"{tool.name}_arguments")}},
+        }
+    if _can_answer(route, 401):
         operation["security"] = [{"agentSecret": []}]
     return operation
 
 
-def _can_answer(name: str, status: int) -> bool:
+def _can_answer(route: Route, status: int) -> bool:
     if status == 401:
-        return name not in _ONLY[401]
-    return status not in _ONLY or name in _ONLY[status]
+        return route.tool.name in REQUIRES_SECRET
+    if status in _OF_A_BODY:
+        return route.method == "POST"
+    return status not in _ONLY or route.tool.name in _ONLY[status]
+
+
+def _is_in_path(route: Route, name: str) -> bool:
+    return f"{{{name}}}" in route.path
+
+
+def _parameters(route: Route) -> list[dict[str, Any]]:
+    """List what of the arguments is in the path, and with GET what is in the query."""
+    listed = []
+    for name, rule in schema(route.tool.arguments)["properties"].items():
+        in_path = _is_in_path(route, name)
+        if not in_path and (route.method == "POST" or name == _IN_A_HEADER):
+            continue
+        bare = {key: value for key, value in rule.items() if key != "description"}
+        listed.append(
+            {
+                "name": name,
+                "in": "path" if in_path else "query",
+                "required": in_path,
+                "description": rule["description"],
+                "schema": bare,
+            }
+        )
+    return listed
+
+
+def _body(route: Route) -> dict[str, Any]:
+    """Give the arguments but for those in the path."""
+    whole = schema(route.tool.arguments)
+    required = [name for name in whole.get("required", ()) if not _is_in_path(route, name)]
+    properties = {
+        name: rule for name, rule in whole["properties"].items() if not _is_in_path(route, name)
+    }
+    body = {**whole, "properties": properties, "required": required}
+    if not required:
+        del body["required"]
+    return body
 
 
 def _schemas() -> dict[str, Any]:
     schemas: dict[str, Any] = {}
-    for tool in TOOL_OF.values():
-        schemas[f"{tool.name}_arguments"] = schema(tool.arguments)
-        schemas[f"{tool.name}_result"] = _of_success(schema(tool.result))
+    for route in ROUTES:
+        if route.method == "POST":
+            schemas[f"{route.tool.name}_arguments"] = _body(route)
+        schemas[f"{route.tool.name}_result"] = _of_success(schema(route.tool.result))
     failed = dict(schema(Failure))
     failed["properties"] = {**failed["properties"], "code": {"enum": sorted(STATUS)}}
     schemas["failure"] = failed

@@ -66,7 +66,7 @@ def too_long() -> Reply:
         "too_large",
         f"The body is over {MAX_BODY} bytes and was not read.",
         "Send less: context, history, result, body, state and provider_extras hold at most "
-        "65,536 bytes each.",
+        "65,536 bytes each, input_snapshot and outputs 262,144.",
     )
     return of_failure(failed)
 

@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import UNSET
 
+from mcpl_heartbeat.catalogue import REQUIRES_SECRET
 from mcpl_heartbeat.mcp.tools import Tool
 from mcpl_heartbeat.watch.arguments import Arguments
 from mcpl_heartbeat.watch.failures import Failure, failure
-from mcpl_heartbeat.watch.tools import REQUIRES_SECRET
 
 Headers = Iterable[tuple[bytes, bytes]]
 
