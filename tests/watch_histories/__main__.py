@@ -12,7 +12,7 @@ from tests.watch_histories.databases import shared_folder, with_clock
 from tests.watch_histories.facts import Disagrees
 from tests.watch_histories.fileclock import FileClock
 from tests.watch_histories.history import Broken, History
-from tests.watch_histories.points import Points
+from tests.watch_histories.points import Points, kill_at_each, scenes
 from tests.watch_histories.reckoning import Reckoning
 
 
@@ -25,7 +25,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--acts", type=int, default=400, help="how much is done in each")
     parser.add_argument("--workers", type=int, help="how many processes (default: 2 to 8)")
     parser.add_argument("--postgresql", action="store_true", help="instead of SQLite")
-    parser.add_argument("--points", action="store_true", help="instead, kill at each point once")
+    parser.add_argument("--points", metavar="CALL", help="instead, kill this call at its points")
+    parser.add_argument("--every", type=int, default=1, help="at each such point only")
     parser.add_argument("--keep", action="store_true", help="leave what a failure left behind")
     options = parser.parse_args(arguments)
     if options.seed is None:
@@ -60,9 +61,8 @@ def once(options: argparse.Namespace, seed: int, postgres: Server | None) -> boo
     workers = options.workers or random.Random(seed).randint(2, 8)
     begun = time.monotonic()
     with store(postgres) as (url, clock):
-        history = History(
-            url, clock, clock.folder, seed, workers, options.acts, postgres is not None
-        )
+        steps = postgres is not None and seed % 2 == 0
+        history = History(url, clock, clock.folder, seed, workers, options.acts, steps)
         try:
             history.run()
             reckoning = Reckoning(url, history.logs, history.addresses)
@@ -83,21 +83,16 @@ def once(options: argparse.Namespace, seed: int, postgres: Server | None) -> boo
 
 
 def points(options: argparse.Namespace, postgres: Server | None) -> bool:
-    """Each kind of call, killed at each of its points."""
-    for name in Points.SCRIPTS:
-        number = 1
-        while True:
-            with store(postgres) as (url, clock):
-                trial = Points(url, clock, clock.folder, name)
-                try:
-                    survived = trial.run(number)
-                except (Disagrees, Broken) as error:
-                    print(f"{name}, killed at point {number}: {error}", file=sys.stderr)
-                    return False
-            if survived:
-                break
-            number += 1
-        print(f"{name}: {number - 1} points", flush=True)
+    """A kind of call, or all of them, killed at each point or at some."""
+    names = list(Points.SCRIPTS) if options.points == "all" else [options.points]
+    with scenes(postgres) as make:
+        for name in names:
+            try:
+                killed = kill_at_each(name, make, options.seed % options.every, options.every)
+            except Disagrees as error:
+                print(error, file=sys.stderr)
+                return False
+            print(f"{name}: killed {killed} times", flush=True)
     return True
 
 

@@ -34,9 +34,9 @@ def shared_folder() -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def with_clock(server: Server, clock: FileClock) -> Iterator[str]:
-    """A fresh store whose ``clock_timestamp()`` is read from ``clock``."""
-    with server.database() as url:
+def with_clock(server: Server, clock: FileClock, *, empty: bool = False) -> Iterator[str]:
+    """A fresh store, or an empty database, whose ``clock_timestamp()`` is read from ``clock``."""
+    with server.database(empty=empty) as url:
         engine = sa.create_engine(url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT")
         with engine.connect() as conn:
             if not conn.exec_driver_sql("SELECT current_setting('is_superuser')::bool").scalar():

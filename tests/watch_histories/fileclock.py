@@ -50,17 +50,21 @@ class FileClock:
 
     def advance(self, ms: int) -> None:
         """Let time pass."""
-        with self._alone():
+        with self._lock(fcntl.LOCK_EX):
             steady, wall, database = self._read()
             self._write(steady + ms, wall + ms, database + ms)
 
     def set(self, wall: int | None = None, database: int | None = None) -> None:
         """Set the clock on the wall, or the database's, to so much (ms) beside the right time."""
-        with self._alone():
+        with self._lock(fcntl.LOCK_EX):
             steady, *before = self._read()
             offs = zip((wall, database), before, strict=True)
             after = [kept if off is None else steady + OFFSET + off for off, kept in offs]
             self._write(steady, *after)
+
+    def still(self) -> contextlib.AbstractContextManager[None]:
+        """No time passes, for anybody."""
+        return self._lock(fcntl.LOCK_SH)
 
     def _read(self) -> tuple[int, int, int]:
         steady, wall, database = Path(self.path).read_bytes().split()
@@ -72,10 +76,10 @@ class FileClock:
         Path(temp).rename(self.path)
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _lock(self, kind: int) -> Iterator[None]:
         lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            fcntl.flock(lock, kind)
             yield
         finally:
             os.close(lock)

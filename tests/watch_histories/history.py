@@ -47,14 +47,17 @@ class History:
     seed: int
     workers: int = 4
     acts: int = 400
-    database_clock: bool = False
-    """Whether the store goes by a clock of the database's, which may be set too."""
+    steps: bool = False
+    """The database's clock is set again and again, and nobody is killed or stopped: only who has
+    been there can tell a step from time, and only when no time passes while they look."""
     done: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
         self.children: dict[int, Child] = {}
         self.stopped: Child | None = None
+        self.begun: set[int] = set()
+        """The pipes of those that have done something."""
         self.born = 0
         self.stop = self.folder / "stop"
 
@@ -126,7 +129,7 @@ class History:
                 os.close(other.pipe)
             self.tell = writing
             fate = Doom(None if opened else doom)
-            server = Server(self.url, self.clock, self.folder / f"{name}.log")
+            server = Server(self.url, self.clock, self.folder / f"{name}.log", still=self.steps)
             for _ in range(ATTEMPTS):
                 if server.open():
                     break
@@ -158,7 +161,8 @@ class History:
         """One more worker, perhaps with its end before it."""
         self.born += 1
         seed = self.chance.random()
-        doom = self.chance.randrange(1, 1000) if self.chance.random() < 0.5 else None
+        doomed = self.chance.random() < 0.5 and not self.steps
+        doom = self.chance.randrange(1, 1000) if doomed else None
 
         def work(server: Server) -> None:
             agents = Agents(server, addresses, random.Random(seed))
@@ -181,6 +185,7 @@ class History:
         for pipe in ready:
             said = os.read(pipe, 4096)
             heard += len(said)
+            self.begun.add(pipe)
             if not said:
                 self.bury(self.children.pop(pipe))
                 if addresses is not None:
@@ -202,10 +207,13 @@ class History:
 
     def disturb(self) -> None:
         """Something that a server has to live through."""
-        kinds = [self.kill, self.pause, self.resume, self.sleep, self.set_wall]
-        if self.database_clock:
-            kinds.append(self.set_database)
-        chosen = self.chance.choices(kinds, (3, 4, 4, 1, 1, 1)[: len(kinds)])[0]
+        if self.steps:
+            kinds = {self.set_database: 1, self.sleep: 1}
+        else:
+            kinds = {self.kill: 3, self.pause: 4, self.resume: 4, self.sleep: 1, self.set_wall: 1}
+        (chosen,) = self.chance.choices(list(kinds), list(kinds.values()))
+        if self.steps and not self.begun >= set(self.children):
+            return
         self.done[chosen.__name__] += 1
         chosen()
 

@@ -5,14 +5,19 @@ killed at one point of it; what it left is looked at as it lies there, and by a 
 after it. A call has no further points when its process gets to its end.
 """
 
+import contextlib
+import itertools
 import os
+import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import ClassVar
 
+from tests import postgres
 from tests.watch_histories.audit import audit
-from tests.watch_histories.facts import expect
+from tests.watch_histories.databases import shared_folder, with_clock
+from tests.watch_histories.facts import Disagrees, expect
 from tests.watch_histories.fileclock import FileClock
 from tests.watch_histories.history import Broken, History
 from tests.watch_histories.reckoning import Reckoning
@@ -33,9 +38,8 @@ class Points:
 
     def run(self, point: int) -> bool:
         """Kill at this one; whether there was no such point any more."""
-        if self.name != "create":
+        if self.name != "create" and not (self.history.folder / "scene.log").exists():
             self.history.alone("scene", self.scene)
-            audit(self.url)
         child = self.history.fork(
             "victim", lambda server: self.SCRIPTS[self.name](self, server), point, self.opened
         )
@@ -78,7 +82,7 @@ class Points:
             lease = {"key": key, "holder": "first", "ttl_seconds": 3600, **scope}
             server.call(("lease", 0, lease))
         server.call(("heartbeat", 0, {"scope": "build", "expect_within_seconds": 2, **alert}))
-        server.call(("heartbeat", 0, {"scope": "review", "expect_within_seconds": 20, **alert}))
+        server.call(("heartbeat", 0, {"scope": "review", "expect_within_seconds": 5, **alert}))
         server.call(("send", 1, {"to": self.history.addresses[0], "objective": "hurry"}))
         self.clock.advance(1_500)
         server.sweep()
@@ -90,7 +94,7 @@ class Points:
         server.call(("resume_packet", 0, {"scope": "build"}))
         server.call(("inbox_poll", 1, {"visibility_timeout_seconds": 5}))
         server.call(("inbox_poll", 0, {"visibility_timeout_seconds": 5}))
-        for _ in range(25):
+        for _ in range(7):
             self.clock.advance(1_000)
             server.sweep()
 
@@ -104,11 +108,11 @@ class Points:
         server.sweep()
 
     def late_beat(self, server: Server) -> None:
-        server.call(("heartbeat", 0, {"scope": "build", "expect_within_seconds": 20}))
+        server.call(("heartbeat", 0, {"scope": "build", "expect_within_seconds": 5}))
 
     def beats(self, server: Server) -> None:
         beats = [
-            ("heartbeat", 0, {"scope": scope, "expect_within_seconds": 20})
+            ("heartbeat", 0, {"scope": scope, "expect_within_seconds": 5})
             for scope in ("review", "build", "review", "ship")
         ]
         server.call(*beats)
@@ -153,3 +157,47 @@ class Points:
         "mail": mail,
         "checkpoint": checkpoint,
     }
+
+
+@contextlib.contextmanager
+def scenes(on: postgres.Server | None) -> Iterator[Callable[[str], "Trial"]]:
+    """Give what makes a store with the scene on it, or an empty one, for each kind of call."""
+    with shared_folder() as first:
+        if on is None:
+            # A file can be copied, which is quicker than to play the scene each time.
+            url = f"sqlite:///{first}/store.db"
+            points = Points(url, FileClock.make(first / "clock"), first, "sweep")
+            points.history.alone("scene", points.scene)
+
+        @contextlib.contextmanager
+        def trial(name: str) -> Iterator[Points]:
+            with contextlib.ExitStack() as stack:
+                folder = stack.enter_context(shared_folder())
+                if on is None and name != "create":
+                    shutil.copytree(first, folder, dirs_exist_ok=True)
+                    clock = FileClock(folder / "clock")
+                else:
+                    clock = FileClock.make(folder / "clock")
+                url = f"sqlite:///{folder}/store.db"
+                if on is not None:
+                    url = stack.enter_context(with_clock(on, clock, empty=name == "create"))
+                yield Points(url, clock, folder, name)
+
+        yield trial
+
+
+Trial = contextlib.AbstractContextManager[Points]
+
+
+def kill_at_each(name: str, make: Callable[[str], Trial], first: int = 0, every: int = 1) -> int:
+    """Kill one kind of call at each ``every``th of its points; how often it was killed."""
+    for killed in itertools.count():
+        point = 1 + first + killed * every
+        with make(name) as trial:
+            try:
+                over = trial.run(point)
+            except (Disagrees, Broken) as error:
+                raise Disagrees(f"{name}, killed at point {point}: {error}") from error
+        if over:
+            break
+    return killed

@@ -27,7 +27,7 @@ def test_on_sqlite(tmp_path: Path) -> None:
             folder.mkdir()
             return Drive(f"sqlite:///{folder}/store.db", FileClock.make(folder / "clock"))
 
-    run_state_machine_as_test(OnSqlite, settings=settings(max_examples=40, stateful_step_count=40))
+    run_state_machine_as_test(OnSqlite, settings=settings(max_examples=30, stateful_step_count=40))
 
 
 @pytest.mark.requirement(
@@ -39,9 +39,7 @@ def test_on_postgresql(postgres_server: Server) -> None:
             self.stack = contextlib.ExitStack()
             folder = self.stack.enter_context(shared_folder())
             clock = DatabaseClock.make(folder / "clock")
-            return Drive(
-                self.stack.enter_context(with_clock(postgres_server, folder / "clock")), clock
-            )
+            return Drive(self.stack.enter_context(with_clock(postgres_server, clock)), clock)
 
         def teardown(self) -> None:
             with self.stack:

@@ -63,21 +63,24 @@ class Log:
 class Server:
     """A store, and how calls to it are logged."""
 
-    def __init__(self, url: str, clock: FileClock, log: Path) -> None:
+    def __init__(self, url: str, clock: FileClock, log: Path, *, still: bool = False) -> None:
+        """``still``: time stands while a call is carried out."""
         self.clock = clock
+        self.still = still
         self.log = Log(log, clock)
         self.store = Store(url, clock=clock)
 
     def run(self, what: str, calls: list[Call], do: Any) -> Any:
         """Do it, with a line before and one after."""
-        self.log.asked(what, calls)
-        try:
-            told = do()
-        except StoreError as error:
-            self.log.told({"unavailable": str(error)})
-            return None
-        self.log.told(told)
-        return told
+        with self.clock.still() if self.still else contextlib.nullcontext():
+            self.log.asked(what, calls)
+            try:
+                told = do()
+            except StoreError as error:
+                self.log.told({"unavailable": str(error)})
+                return None
+            self.log.told(told)
+            return told
 
     def open(self) -> bool:
         """Start."""
