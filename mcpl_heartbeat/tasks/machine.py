@@ -300,14 +300,7 @@ def release(task: Task | None, arguments: ReleaseAgentTaskArguments, now: Readin
     held = check(task, arguments.execution_epoch, now)
     if isinstance(held, Failure):
         return Change(result=held)
-    notes: tuple[str, ...] = ()
-    note = arguments.note
-    if not arguments.final and arguments.reason is not UNSET:
-        if note is UNSET:
-            note = arguments.reason
-        else:
-            notes = ("Without final a reason is not kept: the next claimant gets the note.",)
-    noted = moves.noted(held, note, now)
+    noted = moves.noted(held, arguments.note, now)
     cause: Literal["failed", "released"] = "failed" if arguments.final else "released"
     if arguments.final:
         changed = replace(
@@ -320,7 +313,7 @@ def release(task: Task | None, arguments: ReleaseAgentTaskArguments, now: Readin
         ends=cause,
         ended_at=now.real,
         guard=moves.disarm(held),
-        result=ReleaseAgentTaskResult(**views.metadata(changed, now), notes=notes),
+        result=ReleaseAgentTaskResult(**views.metadata(changed, now)),
     )
 
 

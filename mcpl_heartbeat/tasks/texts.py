@@ -203,7 +203,7 @@ _CAUSES = {
 
 def _handover_line(left: HandoverView) -> str:
     cause = "" if left.cause is None else f": {_CAUSES.get(left.cause, left.cause)}"
-    said = f"Before you, epoch {left.epoch} was held by {_worker(left.agent_id)}{cause}."
+    said = f"Epoch {left.epoch} was held by {_worker(left.agent_id)}{cause}."
     if left.note is None:
         return f"{said} No note was left."
     whose = "" if left.note_epoch == left.epoch else f" (of epoch {left.note_epoch})"

@@ -38,6 +38,7 @@ from mcpl_heartbeat.watch.fields import (
     Secret,
     TaskId,
     Text,
+    WakeOnTasks,
     Window,
     lines,
     opaque,
@@ -127,6 +128,7 @@ class HeartbeatArguments(Authed, frozen=True, kw_only=True, forbid_unknown_field
             examples=[60],
         ),
     ] = UNSET
+    wake_on_tasks: WakeOnTasks = UNSET
 
 
 class SwitchStatusArguments(Authed, frozen=True, kw_only=True, forbid_unknown_fields=True):

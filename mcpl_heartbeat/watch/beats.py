@@ -62,6 +62,13 @@ def nudge(
     )
 
 
+def wakes(current: Switch | None, arguments: HeartbeatArguments) -> bool:
+    """Whether claimable tasks wake the agent: as sent, else as this generation has it."""
+    if arguments.wake_on_tasks is not UNSET:
+        return arguments.wake_on_tasks
+    return current is not None and current.wake_on_tasks
+
+
 def alternation(before: Switch, arguments: HeartbeatArguments, now: Reading) -> tuple[str, ...]:
     """Warn when two instances beat one scope: either hides the other's death.
 
@@ -100,6 +107,7 @@ def armed(
         on_expiry=switch.on_expiry,
         notify_address=switch.notify,
         nudge_seconds=seconds(switch.nudge_ms),
+        wake_on_tasks=switch.wake_on_tasks,
         agent_id=switch.agent_id,
         fired=fired,
         fired_generation=switch.fired_generation,
@@ -124,6 +132,7 @@ def at_rest(
         on_expiry=(),
         notify_address=None,
         nudge_seconds=None,
+        wake_on_tasks=False,
         agent_id=None if switch is None else switch.agent_id,
         fired=fired,
         fired_generation=None if switch is None else switch.fired_generation,
@@ -149,7 +158,7 @@ def had_fired(before: Switch, now: Reading) -> str:
 
 def without_effect(arguments: HeartbeatArguments) -> list[str]:
     """Name what was sent with ``disarm`` in vain, in a sentence if there is any."""
-    names = ("on_expiry", "notify_address", "nudge_seconds")
+    names = ("on_expiry", "notify_address", "nudge_seconds", "wake_on_tasks")
     sent = [name for name in names if getattr(arguments, name) is not UNSET]
     if not sent:
         return []

@@ -55,6 +55,16 @@ Key = Annotated[
         examples=["the agent_secret that register returned"],
     ),
 ]
+WakeOnTasks = Annotated[
+    bool | UnsetType,
+    Meta(
+        description="true: while this switch is armed you are woken, once, when agent tasks of "
+        "your namespace can be claimed, where a server can push to you; again only when more have "
+        "come since. false ends that. Default false; left out on a later beat, what is in force "
+        "stays.",
+        examples=[True],
+    ),
+]
 DeliveryToken = Annotated[
     Annotated[str, Meta(min_length=1, max_length=64)] | UnsetType,
     Meta(

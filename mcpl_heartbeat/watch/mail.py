@@ -121,9 +121,17 @@ def alert_envelope(
     )
 
 
-def place(load: BoxLoad, envelope: Envelope, *, own: bool) -> Envelope | Fold | Failure:
-    """Find a place for ``envelope`` in its box. ``own``: it is of its reader's own switch."""
-    if envelope.alert is None:
+def place(
+    load: BoxLoad, envelope: Envelope, *, own: bool, review: str | None = None
+) -> Envelope | Fold | Failure:
+    """Find a place for ``envelope`` in its box. ``own``: it is of its reader's own switch.
+
+    ``review``: it is this server's own message on what must not be lost. It is placed as an own
+    alert is; where it has to be folded, the alert that takes it in names it so among its scopes.
+    """
+    if review is not None:
+        own = True
+    elif envelope.alert is None:
         return _place_message(load, envelope)
     room = load.pending < PLACES
     if not own:
@@ -131,7 +139,8 @@ def place(load: BoxLoad, envelope: Envelope, *, own: bool) -> Envelope | Fold | 
         room = room and load.pending - load.own_alerts < PLACES - (RESERVED - FOREIGN_RESERVED)
     if room or load.newest_alert is None:
         return envelope
-    return Fold(_take_in(load.newest_alert, envelope))
+    scope = review or envelope.scope or ""
+    return Fold(_take_in(load.newest_alert, envelope, scope))
 
 
 def hand_out(envelope: Envelope, visibility_ms: int, token: str, now: Reading) -> Envelope:
@@ -267,11 +276,10 @@ def _place_message(load: BoxLoad, envelope: Envelope) -> Envelope | Failure:
     return envelope
 
 
-def _take_in(newest: Envelope, envelope: Envelope) -> Envelope:
-    alert, new = newest.alert, envelope.alert
+def _take_in(newest: Envelope, envelope: Envelope, scope: str) -> Envelope:
+    alert = newest.alert
     assert alert is not None
-    assert new is not None
-    scopes = (*alert.folded_scopes, new.scope)[-FOLDED_SCOPES:]
+    scopes = (*alert.folded_scopes, scope)[-FOLDED_SCOPES:]
     changed = _with_alert(
         newest,
         replace(alert, folded=alert.folded + 1, folded_scopes=scopes),

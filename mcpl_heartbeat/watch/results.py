@@ -63,6 +63,8 @@ class HeartbeatResult(Answer, frozen=True, kw_only=True):
     alert_delivery: Literal["push", "inbox"] | UnsetType = UNSET
     """``push`` while a server is connected that can wake whom the alert is for."""
     nudge_seconds: int | UnsetType | None = UNSET
+    wake_on_tasks: bool | UnsetType = UNSET
+    """Whether claimable agent tasks wake the agent while this switch is armed."""
     agent_id: str | UnsetType | None = UNSET
     fired: bool | UnsetType = UNSET
     fired_generation: int | UnsetType | None = UNSET
@@ -84,6 +86,7 @@ class SwitchView(msgspec.Struct, frozen=True, kw_only=True):
     on_expiry: tuple[str, ...]
     notify_address: str | None
     nudge_seconds: int | None
+    wake_on_tasks: bool
     agent_id: str | None
     beats: int
     """In this generation."""

@@ -33,15 +33,7 @@ from mcpl_heartbeat.watch.clock import Reading
 from mcpl_heartbeat.watch.failures import Failure, invalid
 from mcpl_heartbeat.watch.leases import free, is_held
 from mcpl_heartbeat.watch.results import HeartbeatResult, SwitchView
-from mcpl_heartbeat.watch.rows import (
-    Alert,
-    Checkpoint,
-    Entry,
-    Freed,
-    FreedTask,
-    Lease,
-    Switch,
-)
+from mcpl_heartbeat.watch.rows import Alert, Checkpoint, Entry, Freed, FreedTask, Lease, Switch
 
 GRACE_MS = 60_000
 """What a deadline is at least ahead (ms) when watching begins again, if its window is that long."""
@@ -255,6 +247,7 @@ def view(switch: Switch, now: Reading) -> SwitchView:
         on_expiry=switch.on_expiry,
         notify_address=switch.notify,
         nudge_seconds=beats.seconds(switch.nudge_ms),
+        wake_on_tasks=switch.wake_on_tasks,
         agent_id=switch.agent_id,
         beats=switch.beats,
         armed_at=now.tell(switch.armed_at),
@@ -294,6 +287,7 @@ def _arm(
         armed_at=now.real,
         last_beat_at=now.real,
         nudge_ms=beats.nudge(None, arguments)[0],
+        wake_on_tasks=beats.wakes(None, arguments),
         fires=0 if before is None else before.fires,
         fired_generation=None if before is None else before.fired_generation,
         failed=before is not None and before.failed,
@@ -340,6 +334,7 @@ def _beaten(
         beats=before.beats + 1,
         nudge_ms=nudge_ms,
         nudged=False,
+        wake_on_tasks=beats.wakes(before, arguments),
     )
 
 

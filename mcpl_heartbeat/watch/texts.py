@@ -70,6 +70,8 @@ def _heartbeat(r: Any) -> list[str]:
     ]
     if r.nudge_seconds is not None:
         lines.append(f"You are reminded {span(r.nudge_seconds)} before the deadline.")
+    if r.wake_on_tasks:
+        lines.append("While it is armed you are woken when agent tasks can be claimed.")
     return lines + warnings
 
 

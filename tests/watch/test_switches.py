@@ -305,6 +305,7 @@ def test_a_view_shows_the_row_and_seconds_only_while_armed() -> None:
         "on_expiry": ALL,
         "notify_address": f"{ADDRESS}/inbox",
         "nudge_seconds": 20,
+        "wake_on_tasks": False,
         "agent_id": "w",
         "beats": 1,
         "armed_at": utc_time(START),

@@ -32,6 +32,7 @@ def test_the_thirteen_tools_and_their_arguments() -> None:
             "agent_id",
             "disarm",
             "nudge_seconds",
+            "wake_on_tasks",
         },
         "switch_status": {"scope", "limit", "cursor"},
         "register": {"label", "agent_id", "agent_secret"},
@@ -81,6 +82,7 @@ def test_heartbeat_takes_what_the_seed_says() -> None:
         "disarm": "boolean",
         "agent_key": "string",
         "nudge_seconds": "integer",
+        "wake_on_tasks": "boolean",
     }
     assert root["required"] == ["scope", "expect_within_seconds"]
     assert root["additionalProperties"] is False
@@ -224,6 +226,7 @@ SWITCH = r.SwitchView(
     on_expiry=("mark_failed",),
     notify_address=None,
     nudge_seconds=None,
+    wake_on_tasks=False,
     agent_id=None,
     beats=1,
     armed_at=NOW,
