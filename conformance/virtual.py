@@ -315,9 +315,11 @@ class VirtualPeer:
 def _annexes(found: surroundings.Environment) -> tuple[Annex, ...]:
     if not found.store:
         return ()
-    from mcpl_heartbeat.watch.wing import WATCH_WING  # noqa: PLC0415 - as the server does it
+    # As the server does it.
+    from mcpl_heartbeat.tasks.wing import TASKS_WING  # noqa: PLC0415
+    from mcpl_heartbeat.watch.wing import WATCH_WING  # noqa: PLC0415
 
-    return (WATCH_WING,)
+    return (WATCH_WING, TASKS_WING)
 
 
 def _unless_reached(moment: int | None, clock: int) -> int | None:

@@ -18,6 +18,7 @@ from mcpl_heartbeat.shell.desk import Desk
 from mcpl_heartbeat.shell.environment import Environment
 from mcpl_heartbeat.shell.identity import Own
 from mcpl_heartbeat.shell.ports import Report, Tell
+from mcpl_heartbeat.storage.store import urls
 from mcpl_heartbeat.storage.store.ports import Outcome, StoreError
 from mcpl_heartbeat.watch.calls import TELLING
 from mcpl_heartbeat.watch.failures import Failure, unavailable
@@ -43,6 +44,7 @@ def on(found: Environment, token: str) -> "StoreWatching":
     assert url is not None
 
     def open_desk() -> Desk:
+        urls.need_extras(urls.read(url))
         # It takes longer to import than a host should wait for the handshake.
         from mcpl_heartbeat.storage.store.store import Store  # noqa: PLC0415
 
@@ -225,8 +227,11 @@ class StoreWatching:
         since = self._present_since
         if self._own is None or (not here and since is None):
             return
-        if here and since is not None and now - since < PRESENT_EVERY:
-            return
+        if here and since is not None:
+            if now - since < PRESENT_EVERY:
+                return
+            # The store may have been put in another's place meanwhile.
+            self._own.forget()
         me = await self._own.identity()
         if me is not None:
             await desk.present(me.agent, self._token, here=here)
