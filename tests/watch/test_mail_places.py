@@ -141,14 +141,14 @@ def test_a_reader_who_did_not_see_the_folded_one_cannot_take_it_away() -> None:
     assert changed is not None
 
 
-@pytest.mark.requirement("watch.mail.reviews")
+@pytest.mark.requirement("tasks.machine.review-place")
 @pytest.mark.parametrize("filled", [load(), load(968), load(999), load(0, boxes=64), load(1000)])
 def test_this_servers_own_message_takes_of_the_reserve_and_is_never_lost(filled: BoxLoad) -> None:
     envelope = letter()
     assert mail.place(filled, envelope, own=False, review="task:1") is envelope
 
 
-@pytest.mark.requirement("watch.mail.reviews")
+@pytest.mark.requirement("tasks.machine.review-place")
 def test_where_an_alert_can_count_it_a_full_box_takes_no_more() -> None:
     placed = mail.place(load(999, own=1), letter(), own=False, review="task:1")
     assert isinstance(placed, Fold)
