@@ -343,3 +343,19 @@ def test_many_that_die_at_once_are_one_push(agent: Agent, tmp_path: Path) -> Non
     other.wait("thirty alerts", lambda: heard() == 30)
     assert len([push for push in other.pushes if is_watch(push)]) <= 5
     assert told(other, "whoami")["due"] == 30
+
+
+@pytest.mark.requirement("stdio.ends-quickly", "watch.mcp.leaves")
+def test_a_store_that_is_locked_does_not_keep_it_from_leaving(agent: Agent, tmp_path: Path) -> None:
+    host = agent("one", f"sqlite:///{tmp_path}/store.db")
+    told(host, "whoami")
+    locks = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
+    locks.execute("BEGIN IMMEDIATE")
+    host.request(
+        "tools/call",
+        {"name": "heartbeat", "arguments": {"scope": "a", "expect_within_seconds": 60}},
+    )
+    host.ping()
+    host.signal(signal.SIGTERM)
+    assert host.exit_status() == -signal.SIGTERM
+    locks.close()
