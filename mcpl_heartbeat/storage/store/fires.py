@@ -10,16 +10,27 @@ from typing import Any, Literal
 
 import msgspec
 
-from mcpl_heartbeat.storage.store import identities, journal, leases, mail, rows, schema, switches
+from mcpl_heartbeat.storage.store import (
+    epochs,
+    identities,
+    journal,
+    leases,
+    mail,
+    rows,
+    schema,
+    switches,
+    tasks,
+)
 from mcpl_heartbeat.storage.store.engine import Kind, judge
 from mcpl_heartbeat.storage.store.ports import Unsettled
 from mcpl_heartbeat.storage.store.rows import CorruptRow
 from mcpl_heartbeat.storage.store.sql import ByKeys, Key
 from mcpl_heartbeat.storage.store.switches import Loaded
 from mcpl_heartbeat.storage.store.transaction import Transaction
+from mcpl_heartbeat.tasks import machine
 from mcpl_heartbeat.watch.identity import agent_of
 from mcpl_heartbeat.watch.mail import alert_envelope
-from mcpl_heartbeat.watch.rows import Checkpoint, Entry, Switch
+from mcpl_heartbeat.watch.rows import Checkpoint, Entry, FreedTask, Switch
 from mcpl_heartbeat.watch.switches import Fired, fire, is_due
 
 _CHECKPOINTS = ByKeys(rows.CHECKPOINT, (schema.checkpoints.c.namespace, schema.checkpoints.c.scope))
@@ -94,6 +105,7 @@ def _fire(tx: Transaction, due: Sequence[Switch]) -> list[Switch]:
     scoped = leases.of_scopes(tx, keys)
     unscoped = leases.unscoped(tx, namespaces)
     points = checkpoints(tx, keys)
+    freed = _give_back(tx, keys)
     fires = [
         fire(
             switch,
@@ -101,6 +113,7 @@ def _fire(tx: Transaction, due: Sequence[Switch]) -> list[Switch]:
             unscoped.get(switch.namespace, 0),
             points.get(key),
             tx.now,
+            freed[key],
         )
         for switch, key in zip(due, keys, strict=True)
     ]
@@ -110,6 +123,22 @@ def _fire(tx: Transaction, due: Sequence[Switch]) -> list[Switch]:
     journal.write(tx, [entry for fired in fires for entry in fired.entries])
     journal.write(tx, told)
     return [fired.switch for fired in fires]
+
+
+def _give_back(tx: Transaction, keys: Sequence[Key]) -> dict[Key, list[FreedTask]]:
+    """Take the tasks that are claimed under these scopes from their workers."""
+    freed: dict[Key, list[FreedTask]] = {}
+    for key, claimed in tasks.under(tx, keys).items():
+        freed[key] = []
+        for task in claimed:
+            if machine.is_overdue(task, tx.now):
+                # It has timed out, which whoever comes to it next carries out.
+                continue
+            given = machine.give_back(task, tx.now)
+            tasks.write(tx, task, given.task)
+            epochs.end(tx, given.task, task.epoch, given.ends, given.ended_at)
+            freed[key].append(given.freed)
+    return freed
 
 
 def _tell(tx: Transaction, fires: Sequence[Fired]) -> list[Entry]:

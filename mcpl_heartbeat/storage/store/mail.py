@@ -125,11 +125,16 @@ class Post:
         self._new: dict[str, tuple[Envelope, Of | None]] = {}
         self._changed: dict[str, Envelope] = {}
 
-    def put(self, envelope: Envelope, of: Of | None = None) -> bool | Failure:
-        """Put it into its box: ``True``; ``False``: an alert there has taken it in."""
+    def put(
+        self, envelope: Envelope, of: Of | None = None, review: str | None = None
+    ) -> bool | Failure:
+        """Put it into its box: ``True``; ``False``: an alert there has taken it in.
+
+        ``review`` as in ``watch.mail.place``.
+        """
         box = (envelope.agent, envelope.box)
         load = self._loads.get(box) or _load_of(self._tx, *box)
-        placed = mail.place(load, envelope, own=envelope.sender == envelope.agent)
+        placed = mail.place(load, envelope, own=envelope.sender == envelope.agent, review=review)
         if isinstance(placed, Failure):
             return placed
         if isinstance(placed, mail.Fold):

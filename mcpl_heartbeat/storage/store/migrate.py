@@ -62,6 +62,8 @@ def upgrade(url: str) -> tuple[str | None, str]:
 
 def _take_steps(conn: sa.Connection) -> str | None:
     """Upgrade in one transaction, and give the revision that was there before."""
+    # Its lines about itself are of no use in a server's log, and it begins with them on import.
+    logging.getLogger("alembic").setLevel(logging.WARNING)
     from alembic import command  # noqa: PLC0415 - it takes long, and is seldom needed
     from alembic.config import Config  # noqa: PLC0415
 
@@ -71,8 +73,6 @@ def _take_steps(conn: sa.Connection) -> str | None:
         found = _revision(conn)
         _weigh(found)
         if found != REVISIONS[-1]:
-            # Its lines about itself are of no use in a server's log.
-            logging.getLogger("alembic").setLevel(logging.WARNING)
             config = Config()
             config.set_main_option("script_location", str(STEPS).replace("%", "%%"))
             config.attributes["connection"] = conn

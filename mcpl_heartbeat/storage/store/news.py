@@ -5,7 +5,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from mcpl_heartbeat.storage.store import journal, rows, schema
+from mcpl_heartbeat.storage.store import journal, rows, schema, wakes
 from mcpl_heartbeat.storage.store.ports import News, Nudge
 from mcpl_heartbeat.storage.store.rows import CorruptRow
 from mcpl_heartbeat.storage.store.sql import ALERT, ARMED, PENDING, among
@@ -91,6 +91,7 @@ def news(tx: Transaction, agent: str, namespace: str, token: str, most: int) -> 
         now=tx.now,
         alerts=tuple(_claim(tx, agent, token, most)) if most else (),
         nudges=tuple(_nudge(tx, namespace, MOST_NUDGES)),
+        work=wakes.work(tx, namespace, token),
     )
 
 

@@ -19,6 +19,8 @@ from mcpl_heartbeat.storage.store import (
     news,
     rows,
     schema,
+    tasks,
+    work,
 )
 from mcpl_heartbeat.storage.store.ports import Ask, Outcome, Stats
 from mcpl_heartbeat.storage.store.sql import ARMED, PENDING
@@ -73,18 +75,21 @@ def carry_out(tx: Transaction, asks: Sequence[Ask]) -> list[Outcome]:
 def look(tx: Transaction, ask: Ask) -> Outcome:
     """Carry out a call that only reads, in a transaction that may be read-only.
 
-    Raises ``Unsettled`` when a switch that it would show is due.
+    Raises ``Unsettled`` when a switch or a task that it would show is due.
     """
     who = identities.identify(tx, ask.secret) if ask.secret else None
-    return _timed(_unauthorized() if who is None else _read(tx, who, ask, fires.peek), tx)
+    return _timed(_unauthorized() if who is None else _read(tx, who, ask, work.LOOKING), tx)
 
 
 def stats(tx: Transaction) -> Stats:
-    """Count what is armed, what waits in boxes and how often nobody watched."""
+    """Count what is armed, what waits and how often nobody watched."""
+    available, claimed = tasks.totals(tx)
     return Stats(
         armed=int(tx.conn.execute(_ARMED).scalar_one()),
         mail_waiting=int(tx.conn.execute(_WAITING).scalar_one()),
         gaps=int(tx.conn.execute(_GAPS).scalar_one()),
+        tasks_available=available,
+        tasks_claimed=claimed,
     )
 
 
@@ -135,17 +140,18 @@ def _one(tx: Transaction, known: dict[str, Identity], ask: Ask) -> Outcome:
     call = _WRITES.get(ask.tool)
     if call is not None:
         return call(tx, who, ask.arguments)
-    return _read(tx, who, ask, fires.settle)
+    return _read(tx, who, ask, work.WRITING)
 
 
-def _read(tx: Transaction, who: Identity, ask: Ask, settle: briefing.Settle) -> Outcome:
+def _read(tx: Transaction, who: Identity, ask: Ask, hand: work.Hand) -> Outcome:
     arguments = ask.arguments
     if isinstance(arguments, SwitchStatusArguments):
-        return briefing.status(tx, who, arguments, settle)
+        return briefing.status(tx, who, arguments, hand.switches)
     if isinstance(arguments, ResumePacketArguments):
-        return briefing.resume(tx, who, arguments, settle)
-    assert isinstance(arguments, WhoamiArguments), ask.tool
-    return briefing.whoami(tx, who)
+        return briefing.resume(tx, who, arguments, hand.switches)
+    if isinstance(arguments, WhoamiArguments):
+        return briefing.whoami(tx, who)
+    return work.read(tx, who, arguments, hand)
 
 
 def _send(tx: Transaction, who: Identity, arguments: SendArguments) -> Outcome:
@@ -232,4 +238,9 @@ _WRITES: dict[str, Callable[[Transaction, Identity, Any], Outcome]] = {
     "lease_renew": _renew,
     "lease_release": _release,
     "checkpoint_put": _checkpoint,
+    "create_agent_task": work.create,
+    "claim_agent_task": work.claim,
+    "heartbeat_agent_task": work.heartbeat,
+    "submit_agent_task": work.submit,
+    "release_agent_task": work.release,
 }

@@ -27,7 +27,7 @@ class NeedsUpgrade(StoreError):
 
 
 class Unsettled(Exception):
-    """A call that only reads met a switch that is due: ``answer`` it, which settles first."""
+    """A call that only reads met what is due and not done: ``answer`` it, which settles first."""
 
 
 class Ask(msgspec.Struct, frozen=True):
@@ -48,6 +48,10 @@ class Swept(msgspec.Struct, frozen=True):
     gap: Gap | None = None
     corrupt: tuple[str, ...] = ()
     """Scopes that were set aside just now, for the log."""
+    timed_out: int = 0
+    """Tasks whose timeout was carried out."""
+    corrupt_tasks: tuple[str, ...] = ()
+    """Ids of tasks that were set aside just now."""
 
 
 class Nudge(msgspec.Struct, frozen=True):
@@ -58,18 +62,31 @@ class Nudge(msgspec.Struct, frozen=True):
     deadline_watched: int
 
 
+class Work(msgspec.Struct, frozen=True):
+    """Claimable tasks of which the agent was not told yet."""
+
+    claimable: int
+    """How many there are in all."""
+    number: int
+    """Counts the namespace's wakes from 1: this one, however often it is sent."""
+    real: int
+    watched: int
+    """Up to when, in both times (ms), it tells of all that there was."""
+
+
 class News(msgspec.Struct, frozen=True):
-    """What is to be pushed to one agent. The alerts are claimed for the server that asked."""
+    """What is to be pushed to one agent. Alerts and work are claimed for the server that asked."""
 
     now: Reading
     alerts: tuple[Envelope, ...] = ()
     """Not pushed yet, the oldest first."""
     nudges: tuple[Nudge, ...] = ()
+    work: Work | None = None
 
     @property
     def empty(self) -> bool:
         """Whether there is nothing to push."""
-        return not self.alerts and not self.nudges
+        return not self.alerts and not self.nudges and self.work is None
 
 
 class Stats(msgspec.Struct, frozen=True):
@@ -78,6 +95,9 @@ class Stats(msgspec.Struct, frozen=True):
     armed: int
     mail_waiting: int
     gaps: int
+    tasks_available: int = 0
+    """By what their rows say: what is overdue or lapsed counts as it did."""
+    tasks_claimed: int = 0
 
 
 class StorePort(Protocol):
@@ -108,7 +128,10 @@ class StorePort(Protocol):
         """
 
     def sweep(self, most: int) -> Swept:
-        """Fire up to ``most`` switches that are due, the oldest first, and note that we watch."""
+        """Fire switches and time out tasks that are due, together up to ``most``, the oldest first.
+
+        It is noted that we watch.
+        """
 
     def identify(self, secret: str) -> Identity | None:
         """Whose secret it is."""
@@ -116,11 +139,14 @@ class StorePort(Protocol):
     def news(self, agent: str, namespace: str, token: str, most: int) -> News:
         """Claim what is to be pushed to ``agent`` by the server ``token``, for a minute.
 
-        ``most`` bounds the alerts and may be 0; nudges are given in any case.
+        ``most`` bounds the alerts and may be 0; nudges and work are given in any case.
         """
 
     def pushed(self, token: str, seqs: Sequence[int], *, taken: bool) -> None:
         """A host took the push of these alerts, or did not: then another server may try."""
+
+    def woken(self, namespace: str, token: str, work: Work, *, taken: bool) -> None:
+        """A host took the push of ``work``, or did not: then another server may try."""
 
     def present(self, agent: str, token: str, *, here: bool) -> None:
         """Say that the server ``token`` can push to ``agent`` for the next 60 s, or no longer."""

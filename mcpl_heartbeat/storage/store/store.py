@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from mcpl_heartbeat.storage.store import identities, news, operations, sweep, urls
+from mcpl_heartbeat.storage.store import identities, news, operations, sweep, urls, wakes
 from mcpl_heartbeat.storage.store.clock import HostClock, SteadyClock
 from mcpl_heartbeat.storage.store.ports import (
     Ask,
@@ -16,6 +16,7 @@ from mcpl_heartbeat.storage.store.ports import (
     StoreError,
     Swept,
     Unsettled,
+    Work,
 )
 from mcpl_heartbeat.storage.store.transactions import Transactions
 from mcpl_heartbeat.watch.failures import Failure, failure
@@ -80,7 +81,7 @@ class Store:
             return _internal(ask, error)
 
     def sweep(self, most: int) -> Swept:
-        """Fire what is due, the oldest first, and note that we watch."""
+        """Fire and time out what is due, the oldest first, and note that we watch."""
         swept = self._transactions.write(lambda tx: sweep.sweep(tx, most), note=False)
         self._transactions.watch()
         return msgspec.structs.replace(swept, gap=self._transactions.take_gap())
@@ -98,6 +99,12 @@ class Store:
     def pushed(self, token: str, seqs: Sequence[int], *, taken: bool) -> None:
         """Say what became of a push."""
         self._transactions.write(lambda tx: news.pushed(tx, token, seqs, taken=taken))
+
+    def woken(self, namespace: str, token: str, work: Work, *, taken: bool) -> None:
+        """Say what became of the push of ``work``."""
+        self._transactions.write(
+            lambda tx: wakes.woken(tx, namespace, token, work, taken=taken), note=False
+        )
 
     def present(self, agent: str, token: str, *, here: bool) -> None:
         """Say whether the server ``token`` can push to ``agent``."""

@@ -1,17 +1,18 @@
-"""The sweep: what finds the switches that are due when nobody calls.
+"""The sweep: what finds the switches and tasks that are due when nobody calls.
 
 The index it goes by, ``check_watched``, lags behind the deadlines: a beat leaves it alone. So what
 it finds there is either due, and fires, or was beaten meanwhile, and is moved on to its deadline. A
 switch thus costs the index one change for each of its windows, however often it beats, and a sweep
-that finds nothing costs one look.
+that finds nothing costs one look at the switches and one at the tasks.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 
-from mcpl_heartbeat.storage.store import fires, schema, switches
+from mcpl_heartbeat.storage.store import fires, schema, switches, tasks, timeouts
 from mcpl_heartbeat.storage.store.ports import Swept
 from mcpl_heartbeat.storage.store.sql import ARMED, HELD
 from mcpl_heartbeat.storage.store.transaction import Transaction
@@ -52,8 +53,36 @@ _RAISE_LEASES = (
 )
 
 
+_CLAIM_EXPIRES, _LEASE = schema.tasks.c.expires_watched, schema.tasks.c.lease_ms
+_CLAIM_GRACE = _WATCHED + sa.case((_LEASE < GRACE_MS, _LEASE), else_=GRACE_MS)
+_RAISE_CLAIMS = (
+    sa.update(schema.tasks)
+    .where(tasks.CLAIMED, _WATCHED < _CLAIM_EXPIRES, _CLAIM_EXPIRES < _CLAIM_GRACE)
+    .values(expires_watched=_CLAIM_GRACE)
+)
+
+
 def sweep(tx: Transaction, most: int) -> Swept:
-    """Fire up to ``most`` switches that are due, the oldest deadline first."""
+    """Fire switches and time out tasks that are due, the oldest first, together up to ``most``.
+
+    Where there is too much of both, each gets half of it.
+    """
+    overdue, unread = tasks.overdue(tx, most)
+    tasks.put_aside(tx, unread)
+    swept = _switches(tx, most - min(len(overdue), most // 2))
+    now = overdue[: most - swept.fired]
+    ended = timeouts.end(tx, now)
+    if not overdue and not unread:
+        return swept
+    return msgspec.structs.replace(
+        swept,
+        timed_out=len(ended.tasks),
+        more=swept.more or len(overdue) + len(unread) == most or len(now) < len(overdue),
+        corrupt_tasks=(*unread, *ended.aside),
+    )
+
+
+def _switches(tx: Transaction, most: int) -> Swept:
     looks = most * LOOKS
     found = tx.conn.execute(_TO_CHECK, {"watched": tx.now.watched, "most": looks}).all()
     if not found:
@@ -94,3 +123,4 @@ def after_gap(tx: Transaction) -> None:
     now = {"watched": tx.now.watched}
     tx.conn.execute(_RAISE_SWITCHES, now)
     tx.conn.execute(_RAISE_LEASES, now)
+    tx.conn.execute(_RAISE_CLAIMS, now)
