@@ -84,6 +84,7 @@ class Desk:
     def __init__(self, store: StorePort) -> None:
         self._store = store
         self._queue: deque[_Waiting] = deque()
+        self._out: list[_Waiting] = []  # what the lane is at
         self._poke = trio.Event()
         self._scope = trio.CancelScope()
         self._over = trio.Event()
@@ -113,6 +114,7 @@ class Desk:
                 await self._in_lane(self._store.close)
         finally:
             self._closing = True
+            self._queue.extendleft(self._out)
             self._refuse_all("the server is leaving")
             self._over.set()
 
@@ -248,14 +250,18 @@ class Desk:
         if not self._queue:
             return
         if self._queue[0].work is not None:
-            await self._serve_work(self._queue.popleft())
+            self._out = [self._queue.popleft()]
+            await self._serve_work(self._out[0])
+            self._out = []
             return
         batch: list[_Waiting] = []
+        self._out = batch
         while self._queue and self._queue[0].ask is not None and len(batch) < BATCH:
             waiting = self._queue.popleft()
             if not waiting.given_up:
                 batch.append(waiting)
         await self._serve_calls(batch)
+        self._out = []
 
     async def _serve_work(self, waiting: _Waiting) -> None:
         assert waiting.work is not None
