@@ -207,6 +207,7 @@ def test_one_agent_whatever_becomes_of_its_servers(agent: Agent, tmp_path: Path)
     assert not list((tmp_path / "third").glob("*.agent-key"))
     for host in (first, second, again, other, third):
         assert secret not in host.stderr
+        assert "alembic" not in host.stderr
 
 
 @pytest.mark.requirement("watch.identity.registers-itself")
