@@ -5,7 +5,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from mcpl_heartbeat.watch.results import Result
+from mcpl_heartbeat.watch.results import Answer, Result
 
 
 class Record(Result, frozen=True, kw_only=True):
@@ -94,7 +94,7 @@ class PaginationView(msgspec.Struct, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
-class ListAgentTasksResult(Result, frozen=True, kw_only=True):
+class ListAgentTasksResult(Answer, frozen=True, kw_only=True):
     """The tasks, the oldest first."""
 
     data: tuple[RecordView, ...] | UnsetType = UNSET
