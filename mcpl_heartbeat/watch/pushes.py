@@ -11,7 +11,8 @@ again when a further alert has come, at the next policy, and once a minute. A la
 the next policy, or once the host takes pushes again, which one of them tries once a minute. It
 never leaves after its deadline, of which it would speak too late.
 
-The eventId of a push follows from what it says, so it stays the same however often it is sent.
+The eventId of a push follows from what it says, so it stays the same however often it is sent. An
+alert that takes in another one, because its box is full, says something new and is sent again.
 """
 
 import enum
@@ -61,11 +62,20 @@ class Told(Protocol):
     def deadline_watched(self) -> int: ...  # noqa: D102
 
 
+Mark = tuple[int, int]
+"""What there is to say of an alert: its ``seq``, and how many it has taken in."""
+
+
 class AlertPush(msgspec.Struct, frozen=True):
     """An alert push that left: what it was about, and when (monotonic ms)."""
 
-    seqs: tuple[int, ...]
+    marks: tuple[Mark, ...]
     left_at: int
+
+    @property
+    def seqs(self) -> tuple[int, ...]:
+        """Which alerts."""
+        return tuple(seq for seq, _ in self.marks)
 
 
 class NudgeId(msgspec.Struct, frozen=True):
@@ -77,11 +87,10 @@ class NudgeId(msgspec.Struct, frozen=True):
 
 
 class Held(msgspec.Struct, frozen=True):
-    """What the host does not take: which alerts, why, and since when (wall ms)."""
+    """What the host does not take: which alerts, and why."""
 
-    seqs: frozenset[int]
+    marks: frozenset[Mark]
     reason: str
-    since: int
 
 
 Send = Callable[[dict[str, Any], Any], str]
@@ -105,7 +114,7 @@ class AlertPushes:
         self._emit = emit
         self._out: AlertPush | None = None
         self._left: deque[str] = deque()
-        self._taken: dict[int, None] = {}
+        self._taken: dict[Mark, None] = {}
         self._rest_until = 0
         self._probe_at = 0
         self.held: Held | None = None
@@ -122,10 +131,10 @@ class AlertPushes:
 
     def news(self, alerts: Sequence[Envelope], blocked: bool, now: Moment) -> None:
         """All alerts that wait and are claimed for this server, the oldest first."""
-        known = tuple(one.seq for one in alerts if one.seq in self._taken)
+        known = tuple(one.seq for one in alerts if _mark(one) in self._taken)
         if known:
             self._emit(Settle(known, taken=True))
-        waiting = [one for one in alerts if one.seq not in self._taken and one.alert is not None]
+        waiting = [one for one in alerts if one.seq not in known and one.alert is not None]
         if not self.wanted(blocked, now):
             # It was asked for before the last push left, or before the policy changed.
             out = () if self._out is None else self._out.seqs
@@ -135,7 +144,7 @@ class AlertPushes:
         elif (
             self.held is not None
             and now.monotonic < self._probe_at
-            and self.held.seqs.issuperset(one.seq for one in waiting)
+            and self.held.marks.issuperset(map(_mark, waiting))
         ):
             self._let_go(one.seq for one in waiting)
             self._rest_until = now.monotonic + REST_MS
@@ -154,13 +163,12 @@ class AlertPushes:
                 self._hold(push, outcome.reason, now)
             return
         self._emit(Settle(push.seqs, taken=True))
-        for seq in push.seqs:
-            self._taken[seq] = None
+        self._taken |= dict.fromkeys(push.marks)
         while len(self._taken) > KNOWN_TAKEN:
             del self._taken[next(iter(self._taken))]
         if self.held is not None:
-            left = self.held.seqs.difference(push.seqs)
-            self.held = msgspec.structs.replace(self.held, seqs=left) if left else None
+            left = self.held.marks.difference(push.marks)
+            self.held = msgspec.structs.replace(self.held, marks=left) if left else None
 
     def pass_time(self, now: Moment) -> None:
         """Hold what has been out for too long."""
@@ -180,7 +188,7 @@ class AlertPushes:
             self._out = None
 
     def _push(self, waiting: Sequence[Envelope], now: Moment) -> None:
-        push = AlertPush(tuple(one.seq for one in waiting), now.monotonic)
+        push = AlertPush(tuple(map(_mark, waiting)), now.monotonic)
         self._out = push
         self._rest_until = now.monotonic + REST_MS
         self._left.append(self._send(alert_event(waiting, self._zone, now.wall), push))
@@ -190,11 +198,9 @@ class AlertPushes:
     def _hold(self, push: AlertPush, reason: str, now: Moment) -> None:
         self._let_go(push.seqs)
         if self.held is None or self.held.reason != reason:
-            self._emit(
-                Log(Level.WARNING, f"{words.counted(len(push.seqs), 'alert')} held: {reason}")
-            )
-        since = now.wall if self.held is None else self.held.since
-        self.held = Held(frozenset(push.seqs), reason, since)
+            many = words.counted(len(push.marks), "alert")
+            self._emit(Log(Level.WARNING, f"{many} held: {reason}"))
+        self.held = Held(frozenset(push.marks), reason)
         self._probe_at = now.monotonic + PROBE_EVERY_MS
         self._rest_until = max(self._rest_until, now.monotonic + REST_MS)
 
@@ -340,20 +346,25 @@ class NudgePushes:
 # --- what is sent ------------------------------------------------------------------------------
 
 
+def _mark(envelope: Envelope) -> Mark:
+    return envelope.seq, 0 if envelope.alert is None else envelope.alert.folded
+
+
 def alert_event(waiting: Sequence[Envelope], zone: Zone, now: int) -> dict[str, Any]:
     """The params of the ``push/event`` for these alerts, the oldest first, sent at wall ``now``."""
     newest = waiting[-1]
     alert = newest.alert
     assert alert is not None
+    count = sum(1 + folded for _, folded in map(_mark, waiting))
     if len(waiting) == 1:
-        id = f"alert_{newest.task_id}"
+        id = f"alert_{newest.task_id}" + (f"_{count}" if count > 1 else "")
         origin = {"source": "alert", "scope": alert.scope, "generation": alert.generation}
     else:
-        id = f"alerts_{newest.task_id}_{len(waiting)}"
+        id = f"alerts_{newest.task_id}_{count}"
         scopes = dict.fromkeys(one.alert.scope for one in waiting if one.alert is not None)
         origin = {
             "source": "alert",
-            "count": len(waiting),
+            "count": count,
             "scopes": list(scopes)[:SHOWN_SCOPES],
         }
     text = words.alert_push_text(waiting, len(waiting), local_time(now, zone))

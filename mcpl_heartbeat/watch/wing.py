@@ -151,7 +151,7 @@ class WatchWing:
         held = self._alerts.held
         if held is not None:
             said.append(
-                f"The host does not take {counted(len(held.seqs), 'alert')} for you, so "
+                f"The host does not take {counted(len(held.marks), 'alert')} for you, so "
                 f"inbox_poll is the way to it: {held.reason}."
             )
         nudges = self._nudges.held

@@ -199,6 +199,26 @@ def test_one_that_was_taken_is_not_pushed_again_though_the_store_has_not_heard()
     assert world.settled == [taken(1), taken(1), taken(2)]
 
 
+@pytest.mark.requirement("watch.push.one-at-a-time")
+def test_one_that_has_taken_in_others_says_something_new() -> None:
+    world = watch_world()
+    world.news(news(alert(1)))
+    world.pass_time(5_000)
+    world.news(news(alert(1, folded=2, folded_scopes=("x", "y"))))
+    world.pass_time(5_000)
+    world.news(news(alert(1, folded=2, folded_scopes=("x", "y")), alert(2)))
+    assert [push["eventId"] for push in world.pushes] == [
+        "alert_task-1",
+        "alert_task-1_3",
+        "alert_task-2",
+    ]
+    assert "2 more alerts" in texts(world)[1]
+    world.pass_time(5_000)
+    world.news(news(alert(1, folded=4), alert(2, folded=1)))
+    assert world.pushes[-1]["eventId"] == "alerts_task-2_7"
+    assert world.pushes[-1]["origin"]["count"] == 7
+
+
 @pytest.mark.requirement("watch.push.once-taken")
 def test_a_host_that_has_heard_it_before_has_taken_it() -> None:
     world = watch_world(answer=lambda push: {"result": {"accepted": False, "reason": "duplicate"}})
