@@ -12,7 +12,7 @@ from mcpl_heartbeat.mcp.arguments import Accepted, Refused
 from mcpl_heartbeat.mcp.tools import Rules, Tool, ToolResult
 from mcpl_heartbeat.policy.manifest import WATCH
 from mcpl_heartbeat.policy.pushing import Taken, read_answer
-from mcpl_heartbeat.watch import pushes
+from mcpl_heartbeat.watch import nudges, pushes
 from mcpl_heartbeat.watch.calls import Answer as Give
 from mcpl_heartbeat.watch.calls import WatchCalls
 from mcpl_heartbeat.watch.clock import Reading
@@ -38,7 +38,7 @@ class News(Protocol):
     @property
     def alerts(self) -> tuple[Envelope, ...]: ...  # noqa: D102
     @property
-    def nudges(self) -> tuple[pushes.Told, ...]: ...  # noqa: D102
+    def nudges(self) -> tuple[nudges.Told, ...]: ...  # noqa: D102
 
 
 class WatchWing:
@@ -58,7 +58,7 @@ class WatchWing:
             "emit": connection.emit,
         }
         self._alerts = pushes.AlertPushes(**parts)
-        self._nudges = pushes.NudgePushes(**parts)
+        self._nudges = nudges.NudgePushes(**parts)
         self._listening = Listen(None, here=False)
         self._alarm: int | None = None
         self._policies = 0

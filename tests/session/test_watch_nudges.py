@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from mcpl_heartbeat.watch import pushes
+from mcpl_heartbeat.watch import nudges
 from tests.session.watching import GRANT, beaten, nudge, watch_world
 from tests.world import ACCEPTED, accept, refuse, silence
 
@@ -136,7 +136,7 @@ def test_a_burst_leaves_in_parts_and_whole() -> None:
         msgspec.structs.replace(one.nudges[0], scope=f"scope-{place}") for place in range(100)
     )
     world.news(msgspec.structs.replace(one, nudges=many))
-    assert len(world.pushes) == pushes.BURST
+    assert len(world.pushes) == nudges.BURST
     world.pass_time(10)
     assert len(world.pushes) == 100
 
@@ -146,6 +146,6 @@ def test_nudges_that_nobody_answers_fill_no_memory() -> None:
     world = watch_world(answer=silence)
     for place in range(2_000):
         world.news(nudge(f"scope-{place}", left=3_600_000))
-    assert len(world.session._outgoing._waiting) <= pushes.MOST_NUDGES
+    assert len(world.session._outgoing._waiting) <= nudges.MOST
     world.pass_time(3_600_000)
     assert len(world.session._outgoing._waiting) == 0
