@@ -26,8 +26,10 @@ from mcpl_heartbeat.actions import (
     Push,
     Reply,
     Save,
+    Seek,
     Settle,
     WakeAt,
+    Woken,
 )
 from mcpl_heartbeat.session import Session
 from mcpl_heartbeat.shell import environment as surroundings
@@ -271,12 +273,12 @@ class VirtualPeer:
                     self._alarm = alarm
                 case Log() as log:
                     self._logged(log)
-                case Ask() | Listen() | Settle() as action:
+                case Ask() | Listen() | Settle() | Seek() | Woken() as action:
                     self._when_running(partial(self._ask, action))
         if lines and self._status is None:
             self._seat.feed(b"".join(lines))
 
-    def _ask(self, action: Ask | Listen | Settle) -> None:
+    def _ask(self, action: Ask | Listen | Settle | Seek | Woken) -> None:
         if self._store is not None:
             self._store.do(action)
 

@@ -7,7 +7,7 @@ order: a sweep and a look for news twice a second, calls when they come.
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from mcpl_heartbeat.actions import Ask, Listen, Moment, Settle
+from mcpl_heartbeat.actions import Ask, Listen, Moment, Seek, Settle, Woken
 from mcpl_heartbeat.shell import agent_key
 from mcpl_heartbeat.shell.environment import Environment
 from mcpl_heartbeat.shell.watching import POLL_EVERY, PRESENT_EVERY
@@ -65,6 +65,7 @@ class VirtualStore:
         self._told = told
         self._report = report
         self._listening = Listen(None, here=False)
+        self._seeking = False
         self._present_at: int | None = None
         self._me: Identity | None = None
         self._why = ""
@@ -78,7 +79,7 @@ class VirtualStore:
         except StoreError as error:
             self._why = str(error)
 
-    def do(self, action: Ask | Listen | Settle) -> None:
+    def do(self, action: Ask | Listen | Settle | Seek | Woken) -> None:
         """Carry it out."""
         match action:
             case Ask(id, tool, arguments, secret):
@@ -88,6 +89,10 @@ class VirtualStore:
                 self._show_presence()
             case Settle(seqs, taken) if self._store is not None:
                 self._store.pushed(self._token, seqs, taken=taken)
+            case Seek(wanted):
+                self._seeking = wanted
+            case Woken(work, taken) if self._store is not None and (me := self._identity()):
+                self._store.woken(me.namespace, self._token, work, taken=taken)
 
     def turn(self) -> None:
         """Fire what is due, and hand on what is to be pushed."""
@@ -96,10 +101,10 @@ class VirtualStore:
         while self._store.sweep(_MOST).more:
             pass
         self._show_presence()
-        most = self._listening.alerts
-        if most is not None and (me := self._identity()) is not None:
+        most, work = self._listening.alerts, self._seeking
+        if (most is not None or work) and (me := self._identity()) is not None:
             asked = Moment(self._time.wall, self._time.monotonic)
-            self._report(self._store.news(me.agent, me.namespace, self._token, most), asked)
+            self._report(self._store.news(me.agent, me.namespace, self._token, most, work), asked)
 
     def close(self) -> None:
         """Leave the watch."""

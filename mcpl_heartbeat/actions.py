@@ -110,7 +110,23 @@ class Settle(msgspec.Struct, frozen=True):
     taken: bool
 
 
-Action = Reply | Push | Save | WakeAt | Log | Ask | Listen | Settle
+class Seek(msgspec.Struct, frozen=True):
+    """From now on look for claimable tasks as well, or no longer; each replaces the last.
+
+    Of those that the agent was not told of yet; they are handed to ``news`` with the rest.
+    """
+
+    wanted: bool
+
+
+class Woken(msgspec.Struct, frozen=True):
+    """The push of this ``work``, as ``news`` gave it, was taken; or another may push it."""
+
+    work: Any
+    taken: bool
+
+
+Action = Reply | Push | Save | WakeAt | Log | Ask | Listen | Settle | Seek | Woken
 
 
 class Trouble(msgspec.Struct, frozen=True):

@@ -27,9 +27,11 @@ from mcpl_heartbeat.actions import (
     Save,
     Saved,
     SaveOutcome,
+    Seek,
     Settle,
     Trouble,
     WakeAt,
+    Woken,
 )
 from mcpl_heartbeat.session import Session
 from mcpl_heartbeat.times import UTC, Zone
@@ -134,6 +136,8 @@ class World:
         self.logs: list[str] = []
         self.asks: list[Ask] = []
         self.settled: list[Settle] = []
+        self.woken: list[Woken] = []
+        self.seeking = False
         self.listening = Listen(None, here=False)
         self._ids = itertools.count(1)
         self._names = itertools.count()
@@ -330,6 +334,10 @@ class World:
                 self.asks.append(action)
             case Settle():
                 self.settled.append(action)
+            case Woken():
+                self.woken.append(action)
+            case Seek():
+                self.seeking = action.wanted
             case Listen():
                 self.listening = action
 

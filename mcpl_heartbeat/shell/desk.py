@@ -27,6 +27,7 @@ from mcpl_heartbeat.storage.store.ports import (
     StorePort,
     Swept,
     Unsettled,
+    Work,
 )
 from mcpl_heartbeat.times import utc_time
 from mcpl_heartbeat.watch.arguments import Arguments, HeartbeatArguments
@@ -149,13 +150,19 @@ class Desk:
         """Whose secret it is. Raises ``StoreError``."""
         return await self._work(partial(self._store.identify, secret))
 
-    async def news(self, agent: str, namespace: str, token: str, most: int) -> News:
+    async def news(
+        self, agent: str, namespace: str, token: str, most: int | None, work: bool = False
+    ) -> News:
         """Claim for the server ``token`` what to push to ``agent``. Raises ``StoreError``."""
-        return await self._work(partial(self._store.news, agent, namespace, token, most))
+        return await self._work(partial(self._store.news, agent, namespace, token, most, work))
 
     async def pushed(self, token: str, seqs: Sequence[int], *, taken: bool) -> None:
         """Say what became of a push. Raises ``StoreError``."""
         await self._work(partial(self._store.pushed, token, seqs, taken=taken))
+
+    async def woken(self, namespace: str, token: str, work: Work, *, taken: bool) -> None:
+        """Say what became of the push of ``work``. Raises ``StoreError``."""
+        await self._work(partial(self._store.woken, namespace, token, work, taken=taken))
 
     async def present(self, agent: str, token: str, *, here: bool) -> None:
         """Say for 60 s whether ``token`` can push to ``agent``. Raises ``StoreError``."""
@@ -319,6 +326,8 @@ class Desk:
             self.counters.late.observe(late / 1000)
         for scope in swept.corrupt:
             _log.error("A switch cannot be read and was set aside: %r", scope)
+        for id in swept.corrupt_tasks:
+            _log.error("A task cannot be read and was set aside: %s", id)
         if (gap := swept.gap) is not None:
             _log.warning(
                 "Nobody watched the store for %.1f s, until %s: deadlines were put off by that.",

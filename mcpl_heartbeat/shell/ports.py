@@ -15,7 +15,9 @@ from mcpl_heartbeat.actions import (
     NotSaved,
     Opening,
     SaveOutcome,
+    Seek,
     Settle,
+    Woken,
 )
 
 
@@ -109,7 +111,7 @@ class Watching(Protocol):
         """Carry out what is taken until ``aclose``, or until cancelled. Never raises."""
         ...
 
-    def take(self, action: Ask | Listen | Settle) -> None:
+    def take(self, action: Ask | Listen | Settle | Seek | Woken) -> None:
         """Do this, in the order in which it came; never blocks."""
         ...
 

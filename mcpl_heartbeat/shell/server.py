@@ -27,9 +27,11 @@ from mcpl_heartbeat.actions import (
     Push,
     Reply,
     Save,
+    Seek,
     Settle,
     Trouble,
     WakeAt,
+    Woken,
 )
 from mcpl_heartbeat.shell import stderr, streams
 from mcpl_heartbeat.shell.clock import Clock
@@ -267,7 +269,7 @@ class Server:
                     self._set_alarm(now)
                 case Log(level, text):
                     _log.log(_LEVELS[level], "%s", text)
-                case Ask() | Listen() | Settle():
+                case Ask() | Listen() | Settle() | Seek() | Woken():
                     assert self._watching is not None
                     self._watching.take(action)
         if lines:

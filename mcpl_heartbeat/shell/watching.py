@@ -11,7 +11,7 @@ from collections.abc import Callable
 import msgspec
 import trio
 
-from mcpl_heartbeat.actions import Ask, Listen, Settle
+from mcpl_heartbeat.actions import Ask, Listen, Seek, Settle, Woken
 from mcpl_heartbeat.shell import agent_key, stderr
 from mcpl_heartbeat.shell.clock import Clock, SystemClock
 from mcpl_heartbeat.shell.desk import Desk
@@ -72,8 +72,9 @@ class StoreWatching:
         self._clock = clock
         self._put, self._asks = trio.open_memory_channel[Ask](math.inf)
         self._unanswered: dict[int, Ask] = {}
-        self._settles: list[Settle] = []
+        self._settles: list[Settle | Woken] = []
         self._listening = Listen(None, here=False)
+        self._seeking = False
         self._poked = trio.Event()
         self._present_since: float | None = None
         self._looking = trio.CancelScope()
@@ -86,14 +87,16 @@ class StoreWatching:
         """Whether somebody waits for an outcome."""
         return bool(self._unanswered)
 
-    def take(self, action: Ask | Listen | Settle) -> None:
+    def take(self, action: Ask | Listen | Settle | Seek | Woken) -> None:
         """Do this, in the order in which it came."""
         if isinstance(action, Ask):
             self._unanswered[action.id] = action
             self._put.send_nowait(action)
         else:
-            if isinstance(action, Settle):
+            if isinstance(action, Settle | Woken):
                 self._settles.append(action)
+            elif isinstance(action, Seek):
+                self._seeking = action.wanted
             else:
                 self._listening = action
             self._poked.set()
@@ -192,19 +195,19 @@ class StoreWatching:
                     await self._poked.wait()
 
     def _rest(self) -> float:
-        if self._settles or self._listening.alerts is not None:
+        if self._settles or self._seeking or self._listening.alerts is not None:
             return POLL_EVERY
         return PRESENT_EVERY
 
     async def _look(self, desk: Desk) -> None:
-        most = self._listening.alerts
-        if most is None or self._own is None:
+        most, seeking = self._listening.alerts, self._seeking
+        if (most is None and not seeking) or self._own is None:
             return
         me = await self._own.identity()
         if me is None:
             return
         asked = self._clock.now()
-        news = await desk.news(me.agent, me.namespace, self._token, most)
+        news = await desk.news(me.agent, me.namespace, self._token, most, work=seeking)
         # One look that finds nothing says that what was held is no longer there.
         if not news.empty or self._heard_something:
             self._heard_something = not news.empty
@@ -214,13 +217,21 @@ class StoreWatching:
         while self._settles:
             settle = self._settles[0]
             try:
-                await desk.pushed(self._token, settle.seqs, taken=settle.taken)
+                if isinstance(settle, Settle):
+                    await desk.pushed(self._token, settle.seqs, taken=settle.taken)
+                else:
+                    await self._woken(desk, settle)
             except StoreError:
                 if not settle.taken:
                     # The claim lapses by itself.
                     self._settles.pop(0)
                 raise
             self._settles.pop(0)
+
+    async def _woken(self, desk: Desk, woken: Woken) -> None:
+        me = None if self._own is None else await self._own.identity()
+        if me is not None:
+            await desk.woken(me.namespace, self._token, woken.work, taken=woken.taken)
 
     async def _show_presence(self, desk: Desk, *, here: bool) -> None:
         now = trio.current_time()

@@ -1,23 +1,25 @@
-"""The tasks wing on one MCPL connection: its tools. Pure.
+"""The tasks wing on one MCPL connection: its tools, and what wakes a worker. Pure.
 
-What the tools come to is the store's affair (``Ask``). That work has appeared is told by the watch
-wing, which alone looks into the store for what is to be pushed.
+What the tools come to is the store's affair (``Ask``). This wing says when to look for claimable
+work (``Seek``), pushes that there is some, and tells the store what the host took (``Woken``).
 """
 
-from typing import Any
+from typing import Any, Protocol
 
-from mcpl_heartbeat.actions import Moment
+from mcpl_heartbeat.actions import Moment, Push, Seek
 from mcpl_heartbeat.jsonrpc.messages import Answer
 from mcpl_heartbeat.mcp.arguments import Accepted, Refused
 from mcpl_heartbeat.mcp.tools import Rules, Tool, ToolResult
 from mcpl_heartbeat.policy.manifest import TASKS
+from mcpl_heartbeat.policy.pushing import read_answer
+from mcpl_heartbeat.tasks import pushes
 from mcpl_heartbeat.tasks.texts import text_of
 from mcpl_heartbeat.tasks.tools import TOOLS
 from mcpl_heartbeat.watch.calls import Answer as Give
 from mcpl_heartbeat.watch.calls import WatchCalls
 from mcpl_heartbeat.watch.failures import Failure
 from mcpl_heartbeat.watch.results import Result
-from mcpl_heartbeat.wings import Annex, Connection
+from mcpl_heartbeat.wings import Annex, Connection, Sent
 
 INSTRUCTIONS = (
     "It keeps a queue of tasks too: create_agent_task puts work into it; a worker finds it with "
@@ -26,16 +28,35 @@ INSTRUCTIONS = (
 )
 
 
+class News(Protocol):
+    """What is to be pushed, as the store gives it (``storage.store.ports.News``)."""
+
+    @property
+    def work(self) -> pushes.Work | None: ...  # noqa: D102
+
+
 class TasksWing:
     """See the module, and ``wings.Wing``."""
 
     def __init__(self, connection: Connection) -> None:
+        self._gate = connection.gate
+        self._outgoing = connection.outgoing
+        self._emit = connection.emit
         self._calls = WatchCalls(
             emit=connection.emit,
             ask_id=connection.ask_id,
             text_of=text_of,
             looks="list_agent_tasks or get_agent_task",
         )
+        self._work = pushes.WorkPushes(
+            zone=connection.zone,
+            send=self._send,
+            forget=connection.outgoing.forget,
+            emit=connection.emit,
+        )
+        self._seeking = False
+        self._alarm: int | None = None
+        self._left = False
 
     def call(self, tool: Tool, accepted: Accepted, now: Moment, answer: Give) -> None:
         """Carry out a call of one of the tools; ``answer`` is called later."""
@@ -53,26 +74,49 @@ class TasksWing:
         """The store has answered."""
         self._calls.told(id, outcome, now)
 
-    # It pushes nothing itself.
+    # Pushes ---------------------------------------------------------------------------------------
 
-    def news(self, news: Any, asked: Moment, now: Moment) -> None:
+    def news(self, news: News, asked: Moment, now: Moment) -> None:
         """What the store has to push."""
+        if news.work is not None:
+            self._work.news(news.work, self._blocked, self._gate.coalesces, now)
 
     def answered(self, subject: Any, answer: Answer, now: Moment) -> None:
-        """The host answered a push."""
+        """The host answered a push, however late."""
+        self._work.answered(subject, read_answer(answer), now)
 
     def policy_came(self, *, as_request: bool) -> None:
         """The host sent a policy, or took one away."""
+        if as_request:
+            self._work.retry()
 
     def pump(self, now: Moment) -> None:
-        """Do what is due."""
+        """Hold what was not answered, and say whether to look for more."""
+        self._work.pass_time(now)
+        seeking = self._work.seeks(self._blocked, now)
+        if seeking != self._seeking:
+            self._seeking = seeking
+            self._emit(Seek(seeking))
+        self._alarm = self._work.next_moment(now)
 
     def next_alarm(self) -> int | None:
-        """When ``pump`` next has something to do: never."""
-        return None
+        """When (monotonic ms) ``pump`` next has something to do."""
+        return self._alarm
 
     def leave(self) -> None:
-        """The host is gone."""
+        """The host is gone: another server may push what it did not take."""
+        self._left = True
+        self._work.leave()
+
+    @property
+    def _blocked(self) -> bool:
+        """Whether nothing can be pushed now."""
+        return self._left or self._gate.verdict(pushes.FEATURE_SET) is not None
+
+    def _send(self, event: dict[str, Any], push: Any) -> str:
+        id, line = self._outgoing.open("push/event", event, Sent(self, push))
+        self._emit(Push(line, event["eventId"]))
+        return id
 
 
 TASKS_WING = Annex(TASKS, TOOLS, INSTRUCTIONS, TasksWing)

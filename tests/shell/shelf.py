@@ -66,14 +66,20 @@ class Shelf:
         self._use()
         return self.known.get(secret)
 
-    def news(self, agent: str, namespace: str, token: str, most: int) -> ports.News:
+    def news(
+        self, agent: str, namespace: str, token: str, most: int | None, work: bool = False
+    ) -> ports.News:
         self._use()
-        self.did.append(("news", agent, namespace, token, most))
+        self.did.append(("news", agent, namespace, token, most, *(["work"] if work else [])))
         return self.to_tell.popleft() if self.to_tell else NOTHING
 
     def pushed(self, token: str, seqs: Sequence[int], *, taken: bool) -> None:
         self._use()
         self.did.append(("pushed", token, tuple(seqs), taken))
+
+    def woken(self, namespace: str, token: str, work: ports.Work, *, taken: bool) -> None:
+        self._use()
+        self.did.append(("woken", namespace, token, work.number, taken))
 
     def present(self, agent: str, token: str, *, here: bool) -> None:
         self._use()

@@ -4,9 +4,9 @@ import pytest
 import trio
 import trio.testing
 
-from mcpl_heartbeat.actions import Listen, Settle
+from mcpl_heartbeat.actions import Listen, Seek, Settle, Woken
 from mcpl_heartbeat.shell.agent_key import Key, NoKeyError
-from mcpl_heartbeat.storage.store.ports import News, Nudge, StoreError
+from mcpl_heartbeat.storage.store.ports import News, Nudge, StoreError, Work
 from mcpl_heartbeat.watch.arguments import HeartbeatArguments
 from mcpl_heartbeat.watch.clock import Reading
 from mcpl_heartbeat.watch.failures import Failure
@@ -253,3 +253,45 @@ async def test_leaving_settles_what_is_open_and_leaves_the_watch() -> None:
         post.watching.take(Settle((4,), taken=False))
         await post.watching.aclose()
         assert post.shelf.did[-2:] == [("pushed", "me", (4,), False), ("close",)]
+
+
+@pytest.mark.requirement("tasks.push.shell")
+async def test_claimable_work_is_looked_for_while_it_is_sought(
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    async with posted() as post:
+        await settle()
+        post.watching.take(Seek(True))
+        await until(lambda: post.shelf.count("news") == 1)
+        looked = ("news", "a" * 16, "n" * 64, "me", None, "work")
+        assert post.shelf.did[-1] == looked, "for nothing else, while alerts are not wanted"
+        work = Work(of="abcd0123", claimable=3, number=1, real=1, watched=1)
+        post.shelf.to_tell.append(News(Reading(real=0), work=work))
+        await jump(mock_clock, 0.5)
+        await until(lambda: len(post.news) == 1)
+        assert post.news[0][0].work == work
+        post.watching.take(Woken(work, taken=True))
+        await until(lambda: ("woken", "n" * 64, "me", 1, True) in post.shelf.did)
+        post.watching.take(Seek(False))
+        await settle()
+        looks = post.shelf.count("news")
+        await jump(mock_clock, 60)
+        assert post.shelf.count("news") == looks
+
+
+@pytest.mark.requirement("tasks.push.shell")
+async def test_what_a_host_took_is_told_to_the_store_once_it_can_be_used(
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    async with posted() as post:
+        await settle()
+        post.watching.take(Seek(True))
+        await until(lambda: post.shelf.count("news") == 1)
+        work = Work(of="abcd0123", claimable=3, number=4, real=1, watched=1)
+        post.shelf.down = "it is away"
+        post.watching.take(Woken(work, taken=True))
+        await jump(mock_clock, 5)
+        assert post.shelf.count("woken") == 0
+        post.shelf.down = None
+        await jump(mock_clock, 10)
+        await until(lambda: post.shelf.count("woken") == 1)

@@ -82,16 +82,24 @@ _GONE = sa.delete(_PRESENCE).where(_HERE)
 _OVER = sa.delete(_PRESENCE).where(_PRESENCE.c.until <= _REAL)
 
 
-def news(tx: Transaction, agent: str, namespace: str, token: str, most: int) -> News:
+def news(  # noqa: PLR0913 - for whom, by whom, of what
+    tx: Transaction,
+    agent: str,
+    namespace: str,
+    token: str,
+    most: int | None,
+    *,
+    work: bool = False,
+) -> News:
     """Claim what ``token`` may push to ``agent``, of alerts up to ``most``, which may be 0.
 
-    Its own claims are given, and hold, anew.
+    Its own claims are given, and hold, anew. ``most`` ``None``: neither alerts nor nudges.
     """
     return News(
         now=tx.now,
         alerts=tuple(_claim(tx, agent, token, most)) if most else (),
-        nudges=tuple(_nudge(tx, namespace, MOST_NUDGES)),
-        work=wakes.work(tx, namespace, token),
+        nudges=() if most is None else tuple(_nudge(tx, namespace, MOST_NUDGES)),
+        work=wakes.work(tx, namespace, token) if work else None,
     )
 
 

@@ -65,6 +65,8 @@ class Nudge(msgspec.Struct, frozen=True):
 class Work(msgspec.Struct, frozen=True):
     """Claimable tasks of which the agent was not told yet."""
 
+    of: str
+    """Tells whose namespace's it is apart from others', and nothing more of that."""
     claimable: int
     """How many there are in all."""
     number: int
@@ -136,10 +138,13 @@ class StorePort(Protocol):
     def identify(self, secret: str) -> Identity | None:
         """Whose secret it is."""
 
-    def news(self, agent: str, namespace: str, token: str, most: int) -> News:
+    def news(
+        self, agent: str, namespace: str, token: str, most: int | None, work: bool = False
+    ) -> News:
         """Claim what is to be pushed to ``agent`` by the server ``token``, for a minute.
 
-        ``most`` bounds the alerts and may be 0; nudges and work are given in any case.
+        ``most`` bounds the alerts and may be 0, nudges are given in any case; with ``None`` neither
+        is. ``work``: whether claimable tasks are told of.
         """
 
     def pushed(self, token: str, seqs: Sequence[int], *, taken: bool) -> None:

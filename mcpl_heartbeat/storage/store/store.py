@@ -90,10 +90,12 @@ class Store:
         """Whose secret it is."""
         return self._transactions.read(lambda tx: identities.identify(tx, secret))
 
-    def news(self, agent: str, namespace: str, token: str, most: int) -> News:
+    def news(
+        self, agent: str, namespace: str, token: str, most: int | None, work: bool = False
+    ) -> News:
         """Claim what is to be pushed."""
         return self._transactions.write(
-            lambda tx: news.news(tx, agent, namespace, token, most), note=False
+            lambda tx: news.news(tx, agent, namespace, token, most, work=work), note=False
         )
 
     def pushed(self, token: str, seqs: Sequence[int], *, taken: bool) -> None:

@@ -6,6 +6,8 @@ of work that has appeared since it was last told. It counts what appeared before
 what comes in it is seen by the next look, so nothing is told twice and nothing is missed.
 """
 
+import hashlib
+
 import sqlalchemy as sa
 
 from mcpl_heartbeat.storage.store import schema, tasks
@@ -99,6 +101,7 @@ def work(tx: Transaction, namespace: str, token: str) -> Work | None:
         until = tx.now.real + CLAIM_MS
         tx.conn.execute(_CLAIM, {"of_namespace": namespace, "token": token, "until": until})
     return Work(
+        of=hashlib.sha256(namespace.encode()).hexdigest()[:8],
         claimable=tasks.counts(tx, namespace)["available"],
         number=number + 1,
         real=tx.now.real,
