@@ -116,9 +116,7 @@ def _for_people(arguments: list[str]) -> int:
         help="Where to listen; port 0 takes any that is free.",
     )
     @click.option("--store", metavar="URL", help="The store, if not HEARTBEAT_STORE's.")
-    @click.option(
-        "--allow-remote", is_flag=True, help="Listen where other machines can reach it."
-    )
+    @click.option("--allow-remote", is_flag=True, help="Listen where other machines can reach it.")
     def serve(listen: str, store: str | None, allow_remote: bool) -> int:
         """Serve the watch wing over HTTP: the dead-man switch, leases, mail and briefing.
 
