@@ -1,7 +1,7 @@
 """What has to hold in any store, whatever was done to it: looked at from outside, as rows."""
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import Any
 
 import sqlalchemy as sa
@@ -44,9 +44,12 @@ def audit(url: str) -> Shelf:
     fires = shelf.fires()
     once = Counter((f["namespace"], f["scope"], f["generation"]) for f in fires)
     expect("fired twice", [key for key, count in once.items() if count > 1], [])
+    of: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for fire in fires:
+        of[fire["namespace"], fire["scope"]].append(fire)
     for switch in shelf.switches:
         key = (switch["namespace"], switch["scope"])
-        mine = [fire for fire in fires if (fire["namespace"], fire["scope"]) == key]
+        mine = of[key]
         expect(f"fires of {key}", switch["fires"], len(mine))
         if mine:
             last = mine[-1]
