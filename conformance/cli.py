@@ -20,7 +20,9 @@ RULES = transcripts.ROOT.parent / "spec" / "requirements.toml"
 @click.command("replay", context_settings=CONTEXT)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.option("--only", default="*", metavar="GLOB", help="Only transcripts of such a name.")
-@click.option("--skip", default="", metavar="GLOB", help="None of such a name.")
+@click.option(
+    "--skip", multiple=True, metavar="GLOB", help="None of such a name; can be given several times."
+)
 @click.option(
     "--transcript",
     "paths",
@@ -45,7 +47,7 @@ RULES = transcripts.ROOT.parent / "spec" / "requirements.toml"
 def replay(  # noqa: PLR0913, PLR0917  (click hands over each option by itself)
     command: tuple[str, ...],
     only: str,
-    skip: str,
+    skip: tuple[str, ...],
     paths: tuple[Path, ...],
     virtual: bool,
     listing: bool,
@@ -103,9 +105,9 @@ def _tell(run: report.Run, as_json: bool, plain: bool, junit: Path | None) -> No
         report.print_in_colour(run)
 
 
-def read_all(only: str, paths: Sequence[Path] = (), skip: str = "") -> list[Transcript]:
+def read_all(only: str, paths: Sequence[Path] = (), skip: Sequence[str] = ()) -> list[Transcript]:
     """Read the transcripts so named, or these files; the first that makes no sense ends it."""
-    left_out = set(transcripts.find(skip)) if skip else set()
+    left_out = {path for glob in skip for path in transcripts.find(glob)}
     found = list(paths) or [path for path in transcripts.find(only) if path not in left_out]
     if not found:
         raise click.UsageError(f"There is no transcript called {only}; --list shows all.")

@@ -198,6 +198,10 @@ def test_lists(capsys: pytest.CaptureFixture[str]) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert lines
     assert not any(line.startswith("watch/") for line in lines)
+    assert any(line.startswith("tasks/") for line in lines)
+    assert main(["--list", "--skip", "watch", "--skip", "tasks"]) == 0
+    both = capsys.readouterr().out.splitlines()
+    assert both == [line for line in lines if not line.startswith("tasks/")]
     assert main(["--list", "--only", "watch/*", "--skip", "watch"]) == 2
     capsys.readouterr()
     assert main(["--list", "--json"]) == 0
