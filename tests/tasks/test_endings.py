@@ -327,6 +327,8 @@ def test_a_lapsed_claim_shows_as_claimable_with_its_stored_status() -> None:
     assert lapsed.lease_expires_at == utc_time(START + LEASE)
     assert views.seconds_left(held, at(LEASE + 5_000)) == 0
     assert views.record(held, at(DAY)).claimable is False
+    assert [machine.is_lapsed(held, at(ms)) for ms in (LEASE - 1, LEASE)] == [False, True]
+    assert not machine.is_lapsed(task(), at(LEASE))
 
 
 @pytest.mark.requirement("tasks.machine.record")

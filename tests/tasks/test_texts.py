@@ -56,7 +56,8 @@ def test_a_claim_is_told_with_its_payload_and_what_to_do() -> None:
     text = said("claim", machine.claim(made, claiming(guard=guarding()), at()).result)
     assert text.splitlines() == [
         f"Claimed: task {ID}, execution_epoch 2. Yours until {utc_time(START + LEASE)} (300 s "
-        f"left, now {utc_time(START)}); it times out at {utc_time(START + DAY)}, which nothing moves.",
+        f"left, now {utc_time(START)}); it times out at {utc_time(START + DAY)}, which nothing "
+        "moves.",
         "Show execution_epoch 2 in every call. While you work, call heartbeat_agent_task every 100 "
         "s, so that one or two that fail do not cost you the claim. Done: submit_agent_task. "
         "Giving up: release_agent_task. Refused with 409: stop, discard the work, list again.",
