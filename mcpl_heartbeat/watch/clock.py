@@ -15,7 +15,7 @@ from mcpl_heartbeat.times import utc_time
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """A stretch of real time (ms) in which nobody watched. ``cut`` is the sum of those before it."""
+    """A stretch of real time (ms) in which nobody watched; ``cut``: the sum of those before."""
 
     began: int
     ended: int
