@@ -252,6 +252,29 @@ class Histories(RuleBasedStateMachine):
         who = (who + 1) % 3 if stranger == 0 else who
         self.model.nack(who, args, self.call(server, "inbox_nack", who, **args))
 
+    @rule(server=SERVERS, who=AGENTS, box=BOXES, tool=st.sampled_from(["inbox_ack", "inbox_nack"]))
+    def a_reader_is_too_slow(self, server, who, box, tool) -> None:
+        self.send(server, who, who, box, None)
+        self.poll(server, who, box, 5)
+        _, task_id, token = self.tasks[-1]
+        self.drive.let_pass(6_000)
+        self.poll(server, who, box, 20)
+        args = {"task_id": task_id, "delivery_token": token}
+        if tool == "inbox_ack":
+            self.model.ack(who, args, self.call(server, tool, who, **args))
+        else:
+            args["delay_seconds"] = 0
+            self.model.nack(who, args, self.call(server, tool, who, **args))
+
+    @rule(server=SERVERS, who=AGENTS, scope=SCOPES, ttls=st.tuples(TTLS, TTLS), box=BOXES)
+    def an_agent_dies(self, server, who, scope, ttls, box) -> None:
+        for key, ttl in zip(("db", "disk"), ttls, strict=True):
+            self.lease(server, who, key, "h1", scope, ttl, "newest")
+        all_of_it = ["queue_alert", "mark_failed", "release_leases"]
+        self.beat(server, who, scope, 3, all_of_it, who, box, None, None)
+        self.drive.let_pass(4_000)
+        self.poll(server, who, box, 5)
+
     # What is told of all this
 
     @rule(server=SERVERS, who=AGENTS, scope=SCOPES, step=st.sampled_from(["one", "two"]))
