@@ -321,8 +321,8 @@ class Desk:
 
     def _count(self, swept: Swept, seconds: float) -> None:
         self.counters.sweeps.observe(seconds)
-        self.counters.fires += swept.fired
-        for late in swept.late_ms:
+        self.counters.fires += swept.fired + len(swept.called_late_ms)
+        for late in (*swept.late_ms, *swept.called_late_ms):
             self.counters.late.observe(late / 1000)
         for scope in swept.corrupt:
             _log.error("A switch cannot be read and was set aside: %r", scope)

@@ -136,3 +136,21 @@ async def test_housekeeping_comes_after_a_minute_and_then_hourly(
             await until(lambda swept=swept: rig.swept > swept)
             await rig.call("heartbeat")
             assert rig.store.tidied == tidied
+
+
+@pytest.mark.requirement("watch.http.metrics", "watch.desk.counters")
+@pytest.mark.trio
+async def test_a_fire_that_a_call_found_is_counted_like_a_sweep_s(
+    tmp_path: Path, mock_clock: trio.testing.MockClock
+) -> None:
+    async with running(tmp_path, mock_clock) as rig:
+        await rig.register()
+        await rig.call("heartbeat", expect_within_seconds=2)
+        rig.store.clock.now += 2_200
+        assert (await rig.call("heartbeat")).fired
+        await rig.after(0.5)
+        assert rig.desk.counters.fires == 1
+        assert sum(rig.desk.counters.late.counts) == 1
+        assert rig.desk.counters.late.total == pytest.approx(0.2)
+        await rig.after(0.5)
+        assert rig.desk.counters.fires == 1

@@ -82,6 +82,7 @@ def fire_all(tx: Transaction, due: Sequence[Switch]) -> Settled:
             raise
         _fire_apart(tx, due, settled)
     settled.late_ms = [tx.now.watched - switch.deadline_watched for switch in settled.fired]
+    tx.late_ms.extend(settled.late_ms)
     return settled
 
 

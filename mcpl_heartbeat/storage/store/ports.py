@@ -44,6 +44,8 @@ class Swept(msgspec.Struct, frozen=True):
     fired: int = 0
     late_ms: tuple[int, ...] = ()
     """For each fire how long after its deadline it was noticed."""
+    called_late_ms: tuple[int, ...] = ()
+    """The same for the fires that calls have found and done since the sweep before."""
     more: bool = False
     gap: Gap | None = None
     corrupt: tuple[str, ...] = ()

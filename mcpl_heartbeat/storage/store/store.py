@@ -46,6 +46,7 @@ class Store:
         self._transactions = Transactions(
             place, clock or HostClock(), random, sweep.after_gap, watch=watch
         )
+        self._called_late_ms: list[int] = []
 
     def open(self) -> None:
         """Connect, bring the tables up to date, take part in the watch."""
@@ -62,12 +63,17 @@ class Store:
         cannot be done costs only itself.
         """
         try:
-            return self._transactions.write(lambda tx: operations.carry_out(tx, asks))
+            outcomes, late_ms = self._transactions.write(
+                lambda tx: (operations.carry_out(tx, asks), tx.late_ms)
+            )
         except StoreError:
             raise
         except Exception as error:
             if len(asks) == 1:
                 return [_internal(asks[0], error)]
+        else:
+            self._called_late_ms += late_ms
+            return outcomes
         middle = len(asks) // 2
         return [*self.answer(asks[:middle]), *self.answer(asks[middle:])]
 
@@ -84,7 +90,10 @@ class Store:
         """Fire and time out what is due, the oldest first, and note that we watch."""
         swept = self._transactions.write(lambda tx: sweep.sweep(tx, most), note=False)
         self._transactions.watch()
-        return msgspec.structs.replace(swept, gap=self._transactions.take_gap())
+        called, self._called_late_ms = tuple(self._called_late_ms), []
+        return msgspec.structs.replace(
+            swept, called_late_ms=called, gap=self._transactions.take_gap()
+        )
 
     def identify(self, secret: str) -> Identity | None:
         """Whose secret it is."""

@@ -21,6 +21,8 @@ class Transaction(msgspec.Struct, frozen=True):
     """The key of the namespaces' hash."""
     random: Callable[[int], bytes]
     """So many random bytes."""
+    late_ms: list[int] = msgspec.field(default_factory=list)
+    """For each switch that was fired in it how long after its deadline that was."""
 
     @property
     def sqlite(self) -> bool:
