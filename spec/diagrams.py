@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from mcpl_heartbeat.policy import grant
+from mcpl_heartbeat.tasks import states as tasks
 from mcpl_heartbeat.wake import ledger, reminders, schedule
 from mcpl_heartbeat.watch import switches
 
@@ -22,11 +23,20 @@ class Machine(msgspec.Struct, frozen=True):
     end: enum.Enum | None = None
 
 
+def _leading_out(table: Table) -> Table:
+    """Leave out the states that are ends: an arrow for each event would hide the others."""
+    after: dict[Any, set[enum.Enum]] = {}
+    for (state, _), to in table.items():
+        after.setdefault(state, set()).add(to)
+    return {(state, event): to for (state, event), to in table.items() if after[state] != {state}}
+
+
 MACHINES = {
     "policy": Machine(grant.TABLE, grant.START),
     "tick": Machine(schedule.TRANSITIONS, schedule.Tick.ARMED),
     "reminder": Machine(reminders.TRANSITIONS, reminders.Life.WAITING, reminders.Life.GONE),
     "switch": Machine(switches.TABLE, switches.State.UNARMED),
+    "task": Machine(_leading_out(tasks.TABLE), tasks.State.AVAILABLE),
     "document": Machine(ledger.TRANSITIONS, ledger.Disk.OPENING),
 }
 """The diagrams by the name of the block that holds them."""

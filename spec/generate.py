@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from mcpl_heartbeat.tasks.tools import TOOLS as TASKS
 from mcpl_heartbeat.wake.tools import TOOLS as WAKE
 from mcpl_heartbeat.watch.tools import TOOLS as WATCH
 from spec import diagrams, links, shapes, tables
@@ -32,6 +33,8 @@ def _blocks(page: str) -> dict[str, Callable[[], str]]:
         "arguments": lambda: tables.arguments(WAKE),
         "watch tools": lambda: tables.tools(WATCH),
         "watch arguments": lambda: tables.arguments(WATCH, besides={"agent_key"}),
+        "task tools": lambda: tables.tools(TASKS),
+        "task arguments": lambda: tables.arguments(TASKS, besides={"agent_key"}),
         "failures": tables.failures,
         "sources": lambda: tables.sources(here, rows),
     }

@@ -16,7 +16,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-PAGES = ("wake.md", "policy.md", "files.md", "errors.md", "watch.md", "doors.md")
+PAGES = ("wake.md", "policy.md", "files.md", "errors.md", "watch.md", "tasks.md", "doors.md")
 
 _NAMED = re.compile(r"\[`([a-z][a-z0-9-]*(?:\.[a-z0-9-]+)+)`\]")
 

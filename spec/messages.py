@@ -195,6 +195,31 @@ class NudgePush(_Sent, frozen=True):
     coalesce: Coalesce | UnsetType = UNSET
 
 
+class WorkOrigin(_Sent, frozen=True):
+    """Whence a wake for work comes, and how many tasks can be claimed."""
+
+    source: Literal["tasks"]
+    claimable: Annotated[int, Meta(ge=1)]
+
+
+class WorkPush(_Sent, frozen=True):
+    """The params of a wake for claimable tasks."""
+
+    feature_set: Literal["tasks"]
+    event_id: Annotated[
+        str,
+        Meta(
+            pattern=r"^tasks_[0-9a-z]+_[0-9]+$",
+            description="tasks_<hash of the namespace>_<which wake of it>",
+        ),
+    ]
+    timestamp: Utc
+    origin: WorkOrigin
+    payload: Visible
+    tags: Annotated[list[Literal["tasks:available"]], Meta(min_length=1, max_length=1)]
+    coalesce: Coalesce | UnsetType = UNSET
+
+
 class PushResult(_Read, frozen=True):
     """A host's answer."""
 
@@ -259,14 +284,15 @@ class Declaration(_Sent, frozen=True):
 class NamedDeclaration(Declaration, frozen=True):
     """A feature set as an entry of an array."""
 
-    name: Literal["heartbeat", "watch"]
+    name: Literal["heartbeat", "watch", "tasks"]
 
 
 class FeatureSets(_Sent, frozen=True):
-    """The feature sets by name; ``watch`` where a store is configured."""
+    """The feature sets by name; ``watch`` and ``tasks`` where a store is configured."""
 
     heartbeat: Declaration
     watch: Declaration | UnsetType = UNSET
+    tasks: Declaration | UnsetType = UNSET
 
 
 class Manifest(_Sent, frozen=True):

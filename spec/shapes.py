@@ -6,6 +6,7 @@ import msgspec
 
 from mcpl_heartbeat.mcp.tools import Tool, schema
 from mcpl_heartbeat.policy.grant import Receipt
+from mcpl_heartbeat.tasks.tools import TOOLS as TASKS
 from mcpl_heartbeat.wake import files
 from mcpl_heartbeat.wake.tools import TOOLS as WAKE
 from mcpl_heartbeat.watch.failures import Failure
@@ -134,6 +135,9 @@ def shapes() -> dict[str, Shape]:
         "push-event.nudge.params": _of(
             m.NudgePush, "Params of push/event: a nudge", "See watch.md."
         ),
+        "push-event.tasks.params": _of(
+            m.WorkPush, "Params of push/event: claimable tasks", "See tasks.md."
+        ),
         "push-event.result": _of(
             m.PushResult, "Result of push/event", "What a host answers when it answers no error."
         ),
@@ -154,12 +158,12 @@ def shapes() -> dict[str, Shape]:
     catalogue = {f"messages/{name}": shape for name, shape in messages.items()}
     for tool in WAKE:
         catalogue |= _of_tool(tool, "`problems`")
-    for tool in WATCH:
+    for tool in (*WATCH, *TASKS):
         catalogue |= _of_tool(tool, "`code`")
     catalogue["tools/failure"] = _of(
         Failure,
-        "A failure of a watch tool",
-        "The body over HTTP, structuredContent over MCP; see watch.md for the codes.",
+        "A failure of a tool of the shared store",
+        "The body over HTTP, structuredContent over MCP; see doors.md for the codes.",
     )
     return catalogue | {"files/config": _config(), "files/reminders": _reminders()}
 

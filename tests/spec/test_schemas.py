@@ -8,15 +8,17 @@ import msgspec
 import pytest
 
 from mcpl_heartbeat.actions import Document
+from mcpl_heartbeat.catalogue import TOOLS as STORE_TOOLS
 from mcpl_heartbeat.mcp.tools import tools_list
-from mcpl_heartbeat.policy.manifest import HEARTBEAT, WATCH, manifest
+from mcpl_heartbeat.policy.manifest import HEARTBEAT, TASKS, WATCH, manifest
+from mcpl_heartbeat.storage.store.ports import Work
+from mcpl_heartbeat.tasks.pushes import COALESCE_KEY, work_event
 from mcpl_heartbeat.times import UTC
-from mcpl_heartbeat.watch import pushes
+from mcpl_heartbeat.watch import nudges, pushes
 from mcpl_heartbeat.watch.clock import Reading
 from mcpl_heartbeat.watch.failures import STATUS, failure
 from mcpl_heartbeat.watch.mail import alert_envelope
 from mcpl_heartbeat.watch.rows import Alert, Envelope
-from mcpl_heartbeat.watch.tools import TOOLS as WATCH_TOOLS
 from spec import generate
 from tests.world import Disk, World, refuse
 
@@ -132,11 +134,15 @@ def _alert(scope: str) -> Envelope:
     return alert_envelope(alert, ("a" * 16, "inbox"), "b" * 16, f"task_{scope}", now)
 
 
-@pytest.mark.requirement("watch.push.alert", "watch.push.nudge", "watch.push.one-at-a-time")
-def test_each_push_of_the_watch_wing_fits_the_schema_of_its_kind_alone() -> None:
+@pytest.mark.requirement(
+    "watch.push.alert", "watch.push.nudge", "watch.push.one-at-a-time", "tasks.push.wake"
+)
+def test_each_push_of_the_store_fits_the_schema_of_its_kind_alone() -> None:
     now = 1_780_000_000_000
-    nudge = pushes.nudge_event(pushes.NudgeId("s", 3, now + 9_000), now + 9_000, 9.0, UTC, now)
-    coalesced = {**nudge, "coalesce": {"key": pushes.nudge_key("s" * 256)}}
+    nudge = nudges.nudge_event(nudges.NudgeId("s", 3, now + 9_000), now + 9_000, 9.0, UTC, now)
+    coalesced = {**nudge, "coalesce": {"key": nudges.nudge_key("s" * 256)}}
+    some = Work(of="0123456789abcdef", claimable=3, number=7, real=now, watched=now)
+    work = work_event(some, UTC, now)
     sent = {
         "alert": [pushes.alert_event([_alert("s")], UTC, now)],
         "alerts": [
@@ -144,6 +150,7 @@ def test_each_push_of_the_watch_wing_fits_the_schema_of_its_kind_alone() -> None
             pushes.alert_event([_alert(f"s{n}") for n in range(100)], UTC, now),
         ],
         "nudge": [nudge, coalesced],
+        "tasks": [work, {**work, "coalesce": {"key": COALESCE_KEY}}],
     }
     kinds = ("tick", "silent", "reminder", *sent)
     for kind, events in sent.items():
@@ -154,13 +161,13 @@ def test_each_push_of_the_watch_wing_fits_the_schema_of_its_kind_alone() -> None
 
 @pytest.mark.requirement("watch.tools.feature-set", "policy.manifest", "policy.manifest-array")
 @pytest.mark.parametrize("as_array", [False, True])
-def test_the_manifest_with_both_feature_sets_fits(as_array: bool) -> None:
-    _fits("messages/manifest", manifest((HEARTBEAT, WATCH), as_array=as_array))
+def test_the_manifest_with_all_feature_sets_fits(as_array: bool) -> None:
+    _fits("messages/manifest", manifest((HEARTBEAT, WATCH, TASKS), as_array=as_array))
 
 
-@pytest.mark.requirement("watch.tools.schema")
-def test_the_watch_tools_are_listed_with_these_schemas() -> None:
-    listed = tools_list(WATCH_TOOLS, "2025-11-25")
+@pytest.mark.requirement("watch.tools.schema", "tasks.tools.schema")
+def test_the_store_s_tools_are_listed_with_these_schemas() -> None:
+    listed = tools_list(STORE_TOOLS, "2025-11-25")
     _fits("messages/tools-list.result", listed)
     for tool in listed["tools"]:
         for member, part in (("inputSchema", "arguments"), ("outputSchema", "result")):
