@@ -146,6 +146,8 @@ class WhoamiResult(Answer, frozen=True, kw_only=True):
     switches: dict[str, int] | UnsetType = UNSET
     """Counts by state."""
     leases: int | UnsetType = UNSET
+    tasks: dict[str, int] | UnsetType = UNSET
+    """Counts of agent tasks that are open: ``available`` to be claimed, and ``claimed``."""
 
 
 class SendResult(Answer, frozen=True, kw_only=True):
@@ -274,6 +276,16 @@ class HeldLeaseView(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: str
 
 
+class HeldTaskView(msgspec.Struct, frozen=True, kw_only=True):
+    """An agent task that is claimed under the scope."""
+
+    id: str
+    status: str
+    execution_epoch: int
+    agent_id: str | None
+    lease_expires_at: str
+
+
 class DeathView(msgspec.Struct, frozen=True, kw_only=True):
     """A death that the server observed: when it was due, and when it was noticed."""
 
@@ -317,6 +329,8 @@ class ResumePacketResult(Answer, frozen=True, kw_only=True):
     """It died, and a later beat took it up again."""
     deaths: tuple[DeathView, ...] | UnsetType = UNSET
     leases: tuple[HeldLeaseView, ...] | UnsetType = UNSET
+    tasks: tuple[HeldTaskView, ...] | UnsetType = UNSET
+    """Agent tasks that are claimed under it; get_agent_task shows one whole."""
     arrivals: tuple[ArrivalView, ...] | UnsetType = UNSET
     arrivals_total: int | UnsetType = UNSET
     watch_gaps: tuple[GapView, ...] | UnsetType = UNSET

@@ -141,6 +141,10 @@ def _whoami(r: Any) -> list[str]:
     lines += _some(r.boxes, lambda box: f"Box {quoted(box.box)}: {box.total}, {box.due} due.")
     switches = ", ".join(f"{count} {state}" for state, count in r.switches.items() if count)
     lines.append(f"Switches: {switches or 'none'}. Leases held: {r.leases}.")
+    if r.tasks:
+        lines.append(
+            f"Agent tasks: {r.tasks['available']} to be claimed, {r.tasks['claimed']} claimed."
+        )
     return lines
 
 
@@ -283,6 +287,12 @@ def _resume_packet(r: Any) -> list[str]:
         lines.append(
             f"Lease {quoted(lease.key)} is held by {quoted(lease.holder)} (generation "
             f"{lease.generation}) until {lease.expires_at}."
+        )
+    for task in r.tasks[:LINES] if r.tasks else ():
+        who = "no label" if task.agent_id is None else quoted(task.agent_id)
+        lines.append(
+            f"Agent task {task.id} is claimed by {who} (epoch {task.execution_epoch}) until "
+            f"{task.lease_expires_at}."
         )
     if r.arrivals_total:
         lines.append(f"Mail of this scope that waits: {r.arrivals_total}.")

@@ -62,6 +62,16 @@ class _Counts(Collector):
         if stats is not None:
             yield _gauge("switches_armed", "Switches that are armed in the store.", stats.armed)
             yield _gauge("mail_waiting", "Envelopes in the store that wait.", stats.mail_waiting)
+            yield _gauge(
+                "tasks_available",
+                "Agent tasks in the store that wait to be claimed.",
+                stats.tasks_available,
+            )
+            yield _gauge(
+                "tasks_claimed",
+                "Agent tasks in the store that are claimed, those with a lapsed lease included.",
+                stats.tasks_claimed,
+            )
             yield _gauge("watch_gaps", "Times in which nobody watched the store.", stats.gaps)
         yield _gauge("requests_running", "Requests being answered, this included.", self._running)
         yield _counter("beats", "Beats that this server has kept.", counters.beats)

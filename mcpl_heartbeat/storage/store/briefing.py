@@ -8,17 +8,21 @@ import base64
 import binascii
 from collections.abc import Callable, Collection, Sequence
 
+import msgspec
 import sqlalchemy as sa
 
-from mcpl_heartbeat.storage.store import fires, journal, leases, mail, schema
+from mcpl_heartbeat.storage.store import fires, journal, leases, mail, schema, tasks
 from mcpl_heartbeat.storage.store.sql import Key
 from mcpl_heartbeat.storage.store.switches import CORRUPT, Loaded
 from mcpl_heartbeat.storage.store.transaction import Transaction
+from mcpl_heartbeat.tasks.states import is_live
+from mcpl_heartbeat.tasks.views import record
 from mcpl_heartbeat.watch import identity
 from mcpl_heartbeat.watch.arguments import ResumePacketArguments, SwitchStatusArguments
 from mcpl_heartbeat.watch.clock import Gap, Reading
 from mcpl_heartbeat.watch.failures import Failure, invalid
 from mcpl_heartbeat.watch.results import (
+    HeldTaskView,
     ResumePacketResult,
     SwitchStatusResult,
     WhoamiResult,
@@ -113,7 +117,7 @@ def _status_of(tx: Transaction, who: Identity, scope: str, settle: Settle) -> Sw
 def whoami(tx: Transaction, who: Identity) -> WhoamiResult:
     """Tell who is asking and what waits."""
     boxes, next_due = mail.boxes(tx, who.agent)
-    return identity.whoami(
+    found = identity.whoami(
         who,
         boxes,
         mail.dead(tx, who.agent),
@@ -122,6 +126,7 @@ def whoami(tx: Transaction, who: Identity) -> WhoamiResult:
         leases.count(tx, who.namespace),
         tx.now,
     )
+    return msgspec.structs.replace(found, tasks=tasks.counts(tx, who.namespace))
 
 
 def resume(
@@ -131,7 +136,7 @@ def resume(
     key = (who.namespace, arguments.scope)
     found = settle(tx, [key])
     arrivals, total = mail.of_scope(tx, who.agent, arguments.box, arguments.scope, ARRIVALS)
-    return packet(
+    briefing = packet(
         arguments.scope,
         found.switches.get(key),
         fires.checkpoints(tx, [key]).get(key),
@@ -142,6 +147,26 @@ def resume(
         arguments.tail,
         tx.now.gaps[-GAPS:],
         tx.now,
+    )
+    held = _tasks(tx, key)
+    if held and briefing.empty:
+        # Its note says that nothing is known, and is the only one.
+        briefing = msgspec.structs.replace(briefing, empty=False, notes=())
+    return msgspec.structs.replace(briefing, tasks=held)
+
+
+def _tasks(tx: Transaction, key: Key) -> tuple[HeldTaskView, ...]:
+    """Show the tasks that are claimed under a scope, of those whose lease runs."""
+    return tuple(
+        HeldTaskView(
+            id=task.id,
+            status=task.status,
+            execution_epoch=task.epoch,
+            agent_id=task.agent_id,
+            lease_expires_at=str(record(task, tx.now).lease_expires_at),
+        )
+        for task in tasks.under(tx, [key]).get(key, ())
+        if is_live(task, tx.now)
     )
 
 

@@ -12,14 +12,14 @@ from typing import Any, Self, TypeVar
 import msgspec
 import sqlalchemy as sa
 
+from mcpl_heartbeat.catalogue import TOOLS
 from mcpl_heartbeat.storage.store import engine as engines
-from mcpl_heartbeat.storage.store import news, operations, schema, sweep, urls
-from mcpl_heartbeat.storage.store.ports import Ask, News, Outcome, Swept
+from mcpl_heartbeat.storage.store import news, operations, schema, sweep, urls, wakes
+from mcpl_heartbeat.storage.store.ports import Ask, News, Outcome, Swept, Work
 from mcpl_heartbeat.storage.store.transaction import Transaction
 from mcpl_heartbeat.watch import identity
 from mcpl_heartbeat.watch.clock import Gap, Reading
 from mcpl_heartbeat.watch.failures import Failure
-from mcpl_heartbeat.watch.tools import TOOLS
 
 T = TypeVar("T")
 
@@ -131,6 +131,14 @@ class Rig:
 
     def news(self, agent: Agent, token: str = "server", most: int = 50) -> News:
         return self.do(lambda tx: news.news(tx, agent.id, agent.namespace, token, most))
+
+    def work(self, agent: Agent, token: str = "server") -> Work | None:
+        return self.do(
+            lambda tx: news.news(tx, agent.id, agent.namespace, token, None, work=True)
+        ).work
+
+    def woken(self, agent: Agent, work: Work, *, taken: bool, token: str = "server") -> None:
+        self.do(lambda tx: wakes.woken(tx, agent.namespace, token, work, taken=taken))
 
     def pushed(self, seqs: list[int], *, taken: bool, token: str = "server") -> None:
         self.do(lambda tx: news.pushed(tx, token, seqs, taken=taken))
