@@ -36,6 +36,14 @@ def test_a_bare_install_asks_for_no_test_tools():
     assert not bare & {"SQLAlchemy", "sqlalchemy", "alembic", "starlette", "hypercorn", "psycopg"}
 
 
+@pytest.mark.requirement("people.package", "watch.store.packaged")
+def test_the_steps_of_the_store_s_tables_are_in_it():
+    folder = importlib.resources.files("mcpl_heartbeat") / "storage/store/migrations"
+    names = {file.name for file in (folder / "versions").iterdir()}
+    assert any(re.fullmatch(r"r0001_\w+\.py", name) for name in names)
+    assert (folder / "env.py").is_file()
+
+
 @pytest.mark.requirement("people.version")
 @pytest.mark.parametrize("command", [[COMMAND], [sys.executable, "-m", "mcpl_heartbeat"]])
 def test_the_command_tells_the_version_that_is_installed(command):
