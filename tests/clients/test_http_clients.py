@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpl_heartbeat.watch.tools import TOOLS
+from mcpl_heartbeat.catalogue import TOOLS
 from tests.http.server import server
 
 pytestmark = pytest.mark.requirement("watch.mcp.clients")

@@ -143,6 +143,8 @@ async def test_a_client_that_says_close_is_answered_and_left() -> None:
         HEAD.replace(b"HTTP/1.1", b"HTTP/1.0") + b"Content-Length: 2\r\n\r\n{}",
         HEAD.replace(b"/v1/", b"/%76%31/") + b"Content-Length: 2\r\n\r\n{}",
         HEAD.replace(b"POST /v1/whoami", b"GET /healthz") + b"\r\n",
+        HEAD.replace(b"POST /v1/whoami", b"GET /healthz") + b"Content-Length: 2\r\n\r\n{}",
+        HEAD.replace(b"POST /v1/whoami", b"GET /v1/agent-tasks?limit=1") + b"\r\n",
         HEAD + b"\r\n",
     ],
 )
@@ -153,6 +155,31 @@ async def test_whatever_is_not_plain_is_answered_too(request_bytes: bytes) -> No
         assert (await peer.answer())[0] == 200
         await peer.send(request_bytes)
         assert (await peer.answer())[0] == 200
+
+
+@pytest.mark.requirement("watch.http.connections", "tasks.http.query")
+async def test_a_worker_that_lists_and_claims_stays_on_the_quick_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    handed_over = []
+
+    async def note(self: Connections, stream: object) -> None:
+        handed_over.append(stream)
+
+    monkeypatch.setattr(Connections, "_hand_over", note)
+    look = HEAD.replace(b"POST /v1/whoami", b"GET /v1/agent-tasks?status=available&limit=7")
+    async with stage() as at:
+        peer = await at.connect()
+        await peer.send(PLAIN + look + b"\r\n" + look + b"Content-Length: 0\r\n\r\n" + PLAIN)
+        assert [(await peer.answer())[0] for _ in range(4)] == [200] * 4
+    assert [tool for tool, _, _ in at.desk.calls] == [
+        "whoami",
+        "list_agent_tasks",
+        "list_agent_tasks",
+        "whoami",
+    ]
+    assert at.desk.calls[1][1].limit == 7  # type: ignore[attr-defined]
+    assert not handed_over
 
 
 @pytest.mark.requirement("watch.http.connections")
@@ -200,6 +227,7 @@ async def test_a_body_that_is_too_long_is_refused_while_it_comes(framing: bytes)
         HEAD + b"Content-Length: two\r\n\r\n",
         HEAD + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
         HEAD + b"Bad Header: x\r\nContent-Length: 2\r\n\r\n{}",
+        HEAD + b"Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
         HEAD + b"X: " + b"x" * 70_000,
         HEAD.replace(b"Host: localhost\r\n", b"") + b"Content-Length: 2\r\n\r\n{}",
     ],
@@ -231,6 +259,12 @@ class InMemory:
 
     getsockname = getpeername
 
+    async def send_eof(self) -> None:
+        pass
+
+    async def aclose(self) -> None:
+        pass
+
 
 @pytest.mark.requirement("watch.http.slow-clients")
 @pytest.mark.parametrize(
@@ -251,6 +285,37 @@ async def test_a_client_that_says_no_more_is_left(
     await ours.send_all(sent)
     await Connections(application(desk, "127.0.0.1")).serve(InMemory(theirs))  # type: ignore[arg-type]
     assert trio.current_time() == pytest.approx(within)
+    assert len(desk.calls) == sent.count(PLAIN)
+
+
+@pytest.mark.requirement("watch.http.slow-clients")
+@pytest.mark.parametrize(
+    ("sent", "drop"),
+    [
+        (b"", b"P"),
+        (HEAD, b"X: y\r\n"),
+        (HEAD + b"Content-Length: 99\r\n\r\n", b" "),
+        (PLAIN + HEAD, b"X: y\r\n"),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+    ],
+)
+async def test_a_client_that_dribbles_is_left_in_time_too(
+    sent: bytes, drop: bytes, autojump_clock
+) -> None:
+    desk = NotingDesk()
+    ours, theirs = trio.testing.memory_stream_pair()
+    async with trio.open_nursery() as nursery:
+
+        @nursery.start_soon
+        async def dribble() -> None:
+            await ours.send_all(sent)
+            while True:
+                await ours.send_all(drop)
+                await trio.sleep(7)
+
+        await Connections(application(desk, "127.0.0.1")).serve(InMemory(theirs))  # type: ignore[arg-type]
+        nursery.cancel_scope.cancel()
+    assert trio.current_time() == pytest.approx(SLOW)
     assert len(desk.calls) == sent.count(PLAIN)
 
 

@@ -174,6 +174,16 @@ async def test_a_query_beside_a_path_is_no_place_for_anything() -> None:
     assert not desk.calls
 
 
+@pytest.mark.requirement("tasks.http.query")
+@pytest.mark.parametrize("path", [f"{TASK}/claim", "/v1/agent-tasks", "/v1/whoami"])
+async def test_a_post_with_a_query_is_refused(path: str) -> None:
+    desk = NotingDesk()
+    async with client(desk) as http:
+        response = await http.post(f"{path}?agent_id=worker-3", headers=bearer())
+    assert problems_of(response) == ["query: a POST has its arguments in the body alone"]
+    assert not desk.calls
+
+
 @pytest.mark.requirement("tasks.http.methods")
 async def test_a_path_says_which_methods_it_takes() -> None:
     async with client(NotingDesk()) as http:

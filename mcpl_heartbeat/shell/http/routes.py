@@ -102,7 +102,7 @@ class Doors:
                 body = await replies.read_body(scope, receive)
             except replies.TooLongError:
                 return replies.too_long()
-            asked = weigh(tool, body, in_path)
+            asked = weigh(tool, body, in_path, scope["query_string"])
         if isinstance(asked, Failure):
             return replies.of_failure(asked)
         secret = requests.secret_of(tool, headers, asked)
@@ -119,8 +119,13 @@ def by_path(desk: Desk) -> dict[str, Doors]:
     return {path: Doors(here, desk) for path, here in routes.items()}
 
 
-def weigh(tool: Tool, body: bytes, in_path: Mapping[str, str]) -> Arguments | Failure:
+def weigh(
+    tool: Tool, body: bytes, in_path: Mapping[str, str], query: bytes = b""
+) -> Arguments | Failure:
     """Read a body by the rules for the arguments, every problem at once; an empty one is ``{}``."""
+    if query:
+        # Nothing that was sent is passed over in silence.
+        return invalid(tool.name, ("query: a POST has its arguments in the body alone",))
     sent = body.strip()
     if sent == b"null":
         return _no_object("must be a JSON object, not null")
