@@ -9,6 +9,7 @@ import contextlib
 import enum
 import os
 import sqlite3
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -99,8 +100,12 @@ def make_file(path: str) -> None:
     for an empty store, and write over it.
     """
     Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
+    file = os.open(path, flags, 0o600)
     try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            # A pipe would be waited for without an end.
+            raise StoreError("it is no regular file")
         head = os.read(file, len(_MAGIC))
     finally:
         os.close(file)
@@ -233,6 +238,8 @@ def _judge_sqlite(error: sqlite3.Error) -> Trouble:
     if code is None:
         closed = isinstance(error, sqlite3.ProgrammingError) and "closed" in text
         return Trouble(Kind.LOST if closed else Kind.OURS, text)
+    if code == sqlite3.SQLITE_ERROR and text.startswith("no such table"):
+        return Trouble(Kind.STORE, text)
     return Trouble(_SQLITE.get(code & 0xFF, Kind.OURS), text)
 
 

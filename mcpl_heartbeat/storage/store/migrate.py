@@ -24,16 +24,21 @@ PATIENCE_MS = 60_000
 _VERSION = sa.table("alembic_version", sa.column("version_num", sa.Text))
 
 
-def bring_up(conn: sa.Connection, place: Place) -> None:
+def bring_up(conn: sa.Connection, place: Place, *, anew: bool = True) -> None:
     """Make the tables what this program expects, or raise ``StoreError`` saying why not.
 
-    ``conn`` has no transaction open, and has none afterwards.
+    ``anew``: an empty store is filled. ``conn`` has no transaction open, and has none afterwards.
     """
     with conn.begin():
         found = _revision(conn)
     if found == REVISIONS[-1]:
         return
     _weigh(found)
+    if found is None and not anew:
+        raise StoreError(
+            "it has been emptied, and what it held is gone: put that back, or start the servers "
+            "again to begin anew"
+        )
     if found is not None and place.path is None:
         raise NeedsUpgrade(
             f"the store's tables are of revision {found} and this program needs {REVISIONS[-1]}; "

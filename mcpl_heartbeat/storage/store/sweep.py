@@ -57,7 +57,14 @@ _CLAIM_EXPIRES, _LEASE = schema.tasks.c.expires_watched, schema.tasks.c.lease_ms
 _CLAIM_GRACE = _WATCHED + sa.case((_LEASE < GRACE_MS, _LEASE), else_=GRACE_MS)
 _RAISE_CLAIMS = (
     sa.update(schema.tasks)
-    .where(tasks.CLAIMED, _WATCHED < _CLAIM_EXPIRES, _CLAIM_EXPIRES < _CLAIM_GRACE)
+    .where(
+        # By the index of what is open.
+        tasks.OPEN,
+        tasks.IN_TIME,
+        tasks.CLAIMED,
+        _WATCHED < _CLAIM_EXPIRES,
+        _CLAIM_EXPIRES < _CLAIM_GRACE,
+    )
     .values(expires_watched=_CLAIM_GRACE)
 )
 
@@ -120,7 +127,7 @@ def after_gap(tx: Transaction) -> None:
     if not tx.sqlite:
         # It may be all that there are, and what is not raised cannot be left for later.
         tx.conn.exec_driver_sql("SET LOCAL statement_timeout = 0")
-    now = {"watched": tx.now.watched}
+    now = {"watched": tx.now.watched, "real": tx.now.real}
     tx.conn.execute(_RAISE_SWITCHES, now)
     tx.conn.execute(_RAISE_LEASES, now)
     tx.conn.execute(_RAISE_CLAIMS, now)

@@ -38,7 +38,7 @@ IN_TIME = _C.timeout_at > _REAL
 _LAPSED = _C.expires_watched <= _WATCHED
 _LIVE = _C.expires_watched > _WATCHED
 
-_BY_IDS = sa.select(*tasks_rows.TASK).where(_OF_NAMESPACE, among(_C.id))
+_BY_IDS = sa.select(*tasks_rows.TASK).where(among(_C.id))
 _WITH_WORDS = sa.select(*tasks_rows.TASK, _PAYLOADS.c.instructions).join_from(
     _TABLE, _PAYLOADS, _PAYLOADS.c.task == _C.id, isouter=True
 )
@@ -149,8 +149,11 @@ def by_ids(
     """Read tasks without their payload; the ids of those that cannot be read come apart."""
     found: dict[str, Task] = {}
     corrupt: list[str] = []
-    for row in tx.conn.execute(_BY_IDS, {"namespace": namespace, "keys": list(ids)}):
-        if _status(row) == CORRUPT:
+    if not ids:
+        return found, corrupt
+    # Were the namespace asked for as well, SQLite might go through all that it has.
+    for row in tx.conn.execute(_BY_IDS, {"keys": list(ids)}):
+        if _status(row) == CORRUPT or row[_AT_NAMESPACE] != namespace:
             continue
         try:
             task = tasks_rows.task(row)
@@ -228,7 +231,8 @@ def _status(row: Sequence[Any]) -> Any:
     return row[_AT_STATUS]
 
 
-_AT_STATUS = [column.name for column in tasks_rows.TASK].index("status")
+_NAMES = [column.name for column in tasks_rows.TASK]
+_AT_STATUS, _AT_NAMESPACE = _NAMES.index("status"), _NAMES.index("namespace")
 
 
 def _only_beaten(before: Task, after: Task) -> bool:
@@ -257,7 +261,11 @@ _PAGES = {
     "claimed": (_page(CLAIMED, _LIVE, IN_TIME),),
     "submitted": (_page(_is("submitted")),),
     # What is overdue has timed out, whether or not anybody has come by to note it.
-    "timed_out": (_page(_is("timed_out")), _page(OPEN, _C.timeout_at <= _REAL)),
+    "timed_out": (
+        _page(_is("timed_out")),
+        _page(AVAILABLE, _C.timeout_at <= _REAL),
+        _page(CLAIMED, _C.timeout_at <= _REAL),
+    ),
     "cancelled": (_page(_is("cancelled")),),
     "failed": (_page(_is("failed")),),
 }
@@ -265,8 +273,11 @@ _COUNT_AVAILABLE = sa.select(sa.func.count()).where(_OF_NAMESPACE, AVAILABLE, IN
 _COUNT_CLAIMED = sa.select(sa.func.count(), sa.func.sum(sa.case((_LAPSED, 1), else_=0))).where(
     _OF_NAMESPACE, CLAIMED, IN_TIME
 )
-_ALL_AVAILABLE = sa.select(sa.func.count()).select_from(_TABLE).where(AVAILABLE)
-_ALL_CLAIMED = sa.select(sa.func.count()).select_from(_TABLE).where(CLAIMED)
+_TOTALS = sa.select(sa.func.count(), sa.func.sum(sa.case((AVAILABLE, 1), else_=0))).where(
+    # By the index of what is open, which SQLite takes only for a range of its own.
+    OPEN,
+    _C.timeout_at > sa.literal_column("0"),
+)
 
 
 def page(
@@ -296,5 +307,5 @@ def counts(tx: Transaction, namespace: str) -> dict[str, int]:
 
 def totals(tx: Transaction) -> tuple[int, int]:
     """Count the whole store's tasks by what their rows say: available, and claimed."""
-    available = int(tx.conn.execute(_ALL_AVAILABLE).scalar_one())
-    return available, int(tx.conn.execute(_ALL_CLAIMED).scalar_one())
+    open_tasks, available = tx.conn.execute(_TOTALS).one()
+    return int(available or 0), int(open_tasks) - int(available or 0)

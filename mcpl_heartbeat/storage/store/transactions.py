@@ -162,7 +162,8 @@ class Transactions:
             if self._writer.file != self._file:
                 # Another store lies there now, and what is remembered is of the one before.
                 self._file, self._time = self._writer.file, self._new_time()
-            migrate.bring_up(conn, self._place)
+            # Where we have worked, an empty store is one that was lost, or is being put back.
+            migrate.bring_up(conn, self._place, anew=not self._known)
             engines.begin_writing(conn)
             self._time.begin(conn, self._random(32))
             conn.commit()
