@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -19,6 +20,7 @@ from mcpl_heartbeat.storage.store import migrate, schema, urls
 from mcpl_heartbeat.storage.store.ports import NeedsUpgrade, StoreError
 from mcpl_heartbeat.storage.store.store import Store
 from tests.postgres import Server
+from tests.store.world import World, beat, call, register
 
 NEXT = '''"""A step that does not exist yet."""
 
@@ -238,3 +240,52 @@ def test_a_store_that_is_up_to_date_is_opened_without_alembic(tmp_path: Path) ->
         "sys.exit(any(name.partition('.')[0] == 'alembic' for name in sys.modules))\n"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+BEFORE_TASKS = ("clock", "identities", "switches", "leases", "envelopes", "checkpoints", "journal")
+
+
+@pytest.mark.requirement("tasks.store.migration")
+def test_a_store_of_before_the_tasks_keeps_all_that_is_in_it(
+    empty_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = _held_before_tasks(f"sqlite:///{tmp_path}/source.db")
+    with monkeypatch.context() as older:
+        older.setattr(migrate, "REVISIONS", ("0001",))
+        migrate.upgrade(empty_url)
+    with engines.make_engine(urls.read(empty_url)).begin() as conn:
+        for name, rows in held.items():
+            conn.execute(sa.insert(schema.metadata.tables[name]), rows)
+    assert "tasks" not in tables(empty_url)
+    assert migrate.upgrade(empty_url) == ("0001", "0002")
+    for name, rows in held.items():
+        assert _rows(empty_url, name) == [
+            row | ({"wake_on_tasks": 0} if name == "switches" else {}) for row in rows
+        ]
+    assert _rows(empty_url, "tasks") == []
+
+
+def _held_before_tasks(url: str) -> dict[str, list[dict[str, Any]]]:
+    """Fill a store as one could before there were tasks, and give the rows of its tables."""
+    world = World(url)
+    store = world.store()
+    me = str(register(store).address)
+    beat(store, on_expiry=["release_leases", "queue_alert"], notify_address=me, seconds=2)
+    beat(store, "other", nudge_seconds=10)
+    call(store, "lease", key="k", holder="h", scope="work", ttl_seconds=60)
+    call(store, "checkpoint_put", scope="work", objective="o", next_action="n")
+    call(store, "send", to=me, objective="mail")
+    world.watch(store, ms=3_000)
+    world.close()
+    held = {name: _rows(url, name) for name in BEFORE_TASKS}
+    assert all(held.values())
+    for row in held["switches"]:
+        del row["wake_on_tasks"]
+    return held
+
+
+def _rows(url: str, name: str) -> list[dict[str, Any]]:
+    table = schema.metadata.tables[name]
+    with engines.make_engine(urls.read(url)).connect() as conn:
+        query = sa.select(table).order_by(*table.primary_key)
+        return [dict(row._mapping) for row in conn.execute(query)]
