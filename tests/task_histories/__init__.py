@@ -1,0 +1,1 @@
+"""What tasks must do, told by a model and by the histories of processes."""
