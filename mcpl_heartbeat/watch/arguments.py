@@ -77,8 +77,9 @@ class HeartbeatArguments(Authed, frozen=True, kw_only=True, forbid_unknown_field
         Window | UnsetType,
         Meta(
             description="Beat again within this many seconds, or the switch fires. A whole number "
-            "from 2 to 2592000 (30 days). Leave room for your slowest step. Required, but with "
-            "disarm true it has no use and may be left out.",
+            "from 2 to 2592000 (30 days). Leave room for your slowest step, and beat at each third "
+            "of it, so that one late beat is no death. Required, but with disarm true it has no "
+            "use and may be left out.",
             examples=[300],
         ),
     ]
@@ -287,7 +288,10 @@ class LeaseArguments(Authed, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = UNSET
     ttl_seconds: Annotated[
         LeaseSeconds,
-        Meta(description="For how many seconds from now, 1 to 3600; default 60."),
+        Meta(
+            description="For how many seconds from now, 1 to 3600; default 60. Renew at each third "
+            "of it, so that one failed try loses nothing."
+        ),
     ] = 60
     fence: Annotated[
         Fence | UnsetType,
@@ -302,7 +306,11 @@ class LeaseRenewArguments(Authed, frozen=True, kw_only=True, forbid_unknown_fiel
     fence: Annotated[Fence, FENCE]
     holder: Annotated[Holder, HOLDER]
     ttl_seconds: Annotated[
-        LeaseSeconds, Meta(description="For how many seconds from now, 1 to 3600; default 60.")
+        LeaseSeconds,
+        Meta(
+            description="For how many seconds from now, 1 to 3600; default 60. Renew at each third "
+            "of it, so that one failed try loses nothing."
+        ),
     ] = 60
 
 

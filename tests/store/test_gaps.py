@@ -221,6 +221,38 @@ def test_a_step_of_the_wall_moves_no_deadline_but_the_told_one(world: World, ste
     assert state(store) == "fired"
 
 
+class Crooked(HandClock):
+    """The clocks of a host that are off; its steady one, too, where it is a host of its own."""
+
+    def __init__(self, right: HandClock, off: int, *, own_host: bool) -> None:
+        super().__init__(right.source)
+        self._right, self._off, self._own = right, off, own_host
+
+    def steady(self) -> int:
+        return self._right.steady() + (self._off if self._own else 0)
+
+    def wall(self) -> int:
+        return self._right.wall() + self._off
+
+
+@pytest.mark.requirement("field.22.one-clock")
+@pytest.mark.parametrize("off", [-HOUR, HOUR])
+def test_a_server_whose_clocks_are_wrong_changes_no_deadline(world: World, off: int) -> None:
+    right = world.store()
+    register(right)
+    crooked = world.store(clock=Crooked(world.clock, off, own_host=world.postgres))
+    beat(right, seconds=60)
+    world.watch(right, crooked, ms=10_000)
+    [seen] = call(crooked, "switch_status", scope="work").switches
+    assert seen.seconds_left == 50
+    assert beat(crooked, seconds=60).seconds_left == 60
+    world.watch(crooked, right, ms=59_500)
+    assert (state(right), state(crooked)) == ("armed", "armed")
+    world.watch(crooked, ms=500)
+    assert state(right) == "fired"
+    assert gaps(world) == []
+
+
 @pytest.mark.requirement("watch.store.clock-anchored", "watch.gap.restart")
 @pytest.mark.parametrize("step", [-HOUR, HOUR])
 def test_a_restart_of_the_host_with_the_wall_set_kills_nobody(world: World, step: int) -> None:

@@ -310,3 +310,21 @@ def test_no_call_brings_back_what_has_lapsed(ttl: int, later: int) -> None:
     taken = leases.take(row, NAMESPACE, taking(fence=row.fence), "fresh", now)
     assert taken.lease is not None
     assert (taken.lease.fence, taken.lease.generation) == ("fresh", row.generation + 1)
+
+
+@pytest.mark.requirement("field.47.one-missed")
+@given(st.integers(3, 3_600), st.lists(st.booleans(), min_size=2, max_size=30))
+def test_at_each_third_one_time_may_be_missed(seconds: int, wishes: list[bool]) -> None:
+    """As the descriptions advise, and never two times in a row."""
+    world, row = World(), lease(expires_watched=START + seconds * 1_000)
+    world.call(call(expect_within_seconds=seconds))
+    missed = 0
+    for wish in wishes:
+        world.pass_ms(seconds * 1_000 // 3)
+        missed = missed + 1 if wish and not missed else 0
+        if not missed:
+            reply = world.call(call(expect_within_seconds=seconds))
+            assert (reply.generation, reply.fired) == (1, False)
+            held = leases.renew(row, renewing(fence=row.fence, ttl_seconds=seconds), world.now)
+            assert held.lease is not None
+            row = held.lease

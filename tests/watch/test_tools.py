@@ -196,6 +196,20 @@ def test_every_rule_is_stated(tool: str, argument: str | None, words: list[str])
     assert [word for word in words if word not in text] == []
 
 
+@pytest.mark.requirement("field.47.one-missed")
+@pytest.mark.parametrize(
+    ("tool", "argument"),
+    [
+        ("heartbeat", "expect_within_seconds"),
+        ("lease", "ttl_seconds"),
+        ("lease_renew", "ttl_seconds"),
+    ],
+)
+def test_to_come_again_at_each_third_is_advised(tool: str, argument: str) -> None:
+    rule = schema(BY_NAME[tool].arguments)["properties"][argument]
+    assert "at each third of it" in rule["description"]
+
+
 @pytest.mark.requirement("watch.tools.words")
 def test_every_bound_of_a_number_is_stated_in_its_description() -> None:
     for tool in TOOLS:

@@ -51,7 +51,7 @@ def test_processes_on_postgresql(postgres_server: Server) -> None:
     assert "'killed'" in said
 
 
-@pytest.mark.requirement("watch.store.kill-9")
+@pytest.mark.requirement("watch.store.kill-9", "field.34.alert-never-lost")
 @pytest.mark.parametrize(
     ("call", "every"),
     [

@@ -13,7 +13,7 @@ def _die(rig: Rig, worker: Agent, boss: Agent, *scopes: str) -> None:
     assert rig.sweep().fired == len(scopes)
 
 
-@pytest.mark.requirement("watch.store.claim", "field.32.claimed-first")
+@pytest.mark.requirement("watch.store.claim", "field.32.claimed-first", "field.35.intent-is-a-row")
 def test_an_alert_is_pushed_by_one_server_at_a_time(rig: Rig) -> None:
     worker, boss = rig.agent("w"), rig.agent("b")
     _die(rig, worker, boss, "s")
@@ -111,6 +111,34 @@ def test_what_was_read_and_acknowledged_needs_no_push(rig: Rig) -> None:
     _die(rig, worker, boss, "x", "y")
     boss.inbox_ack(task_id=boss.inbox_poll().envelope.task_id)
     assert [alert.scope for alert in rig.news(boss).alerts] == ["y"]
+
+
+@pytest.mark.requirement("field.37.recovery-after-alarm")
+def test_a_recovery_is_told_by_its_alarm_and_by_nothing_else(rig: Rig) -> None:
+    worker, boss = rig.agent("w"), rig.agent("b")
+    worker.heartbeat(scope="quiet")
+    rig.advance(31)
+    assert worker.heartbeat(scope="quiet", expect_within_seconds=600).fired
+    assert rig.rows(schema.envelopes) == [], "nobody was to be alarmed"
+    _die(rig, worker, boss, "read", "pushed", "waits")
+    seqs = {alert.scope: alert.seq for alert in rig.news(boss).alerts}
+    rig.pushed([seqs["read"], seqs["pushed"]], taken=True)
+    rig.pushed([seqs["waits"]], taken=False)
+    for _ in range(3):
+        envelope = boss.inbox_poll().envelope
+        if envelope.scope == "read":
+            boss.inbox_ack(task_id=envelope.task_id)
+    for scope in seqs:
+        assert worker.heartbeat(scope=scope).fired
+    assert len(rig.rows(schema.envelopes)) == 3
+    (told,) = rig.news(boss).alerts
+    assert (told.scope, told.alert.resolution) == ("waits", "recovered")
+    rig.advance(301)
+    shown = [boss.inbox_poll().envelope for _ in range(3)]
+    assert {each.scope: each.resolution for each in shown if each} == {
+        "pushed": "recovered",
+        "waits": "recovered",
+    }
 
 
 @pytest.mark.requirement("watch.store.pushed")

@@ -149,7 +149,9 @@ def test_a_fire_that_fails_costs_only_itself_and_leaves_nothing_half_done(
     assert kinds == ["armed", "leased", "quarantined"]
 
 
-@pytest.mark.requirement("watch.store.whole-or-not")
+@pytest.mark.requirement(
+    "watch.store.whole-or-not", "field.34.alert-never-lost", "field.35.intent-is-a-row"
+)
 @pytest.mark.parametrize("nth", range(1, WRITES_OF_A_FIRE + 1))
 def test_what_stops_in_the_middle_of_a_fire_leaves_nothing_of_it(rig: Rig, nth: int) -> None:
     agent = rig.agent()
@@ -209,7 +211,7 @@ def test_whoever_sweeps_next_finds_it_fired_and_alerts_nobody_again(rig: Rig) ->
     assert agent.whoami().total == 1
 
 
-@pytest.mark.requirement("watch.store.fold")
+@pytest.mark.requirement("watch.store.fold", "field.34.alert-never-lost")
 def test_an_alert_that_finds_the_box_full_is_counted_by_the_newest(rig: Rig) -> None:
     boss, worker = rig.agent("b"), rig.agent("w")
     alert = {"on_expiry": ["queue_alert"], "notify_address": boss.address}
