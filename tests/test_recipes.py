@@ -122,6 +122,7 @@ def test_the_one_with_a_store_starts_and_differs_in_that_alone(tmp_path):
     server = launch(recipe)
     assert server["env"].pop("HEARTBEAT_STORE").startswith("sqlite:////path/to/data/")
     server["enabledFeatureSets"].remove("watch")
+    server["enabledFeatureSets"].remove("tasks")
     assert recipe == json.loads(RECIPE)
 
     written = text.replace("/path/to/mcpl-heartbeat/.venv/bin/mcpl-heartbeat", str(COMMAND))

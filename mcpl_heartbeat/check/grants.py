@@ -4,13 +4,13 @@ import difflib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from mcpl_heartbeat import catalogue
 from mcpl_heartbeat.check import gate, wake_rules
 from mcpl_heartbeat.check.case import Case
 from mcpl_heartbeat.check.findings import Finding, error, note, warning
 from mcpl_heartbeat.check.hosts import PROFILES, policy
 from mcpl_heartbeat.check.recipe import Host
 from mcpl_heartbeat.policy.paths import names_feature_set
-from mcpl_heartbeat.watch import tools as watch
 
 TOOLS = (
     "heartbeat_status",
@@ -20,9 +20,9 @@ TOOLS = (
     "reminder_list",
     "reminder_cancel",
 )
-WATCH_TOOLS = tuple(tool.name for tool in watch.TOOLS)
+STORE_TOOLS = tuple(tool.name for tool in catalogue.TOOLS)
 """What an agent has besides where its server has a store."""
-_FEATURE_SET, _WATCH = "heartbeat", "watch"
+_FEATURE_SET, _WATCH, _TASKS = "heartbeat", "watch", "tasks"
 _NEEDS = ("pushEvents", "tools")
 
 
@@ -61,7 +61,7 @@ def _feature_sets(case: Case) -> Iterator[Finding]:
     else:
         return
     members = case.entry.members
-    sets = '"heartbeat", "watch"' if case.plan.store else '"heartbeat"'
+    sets = '"heartbeat", "watch", "tasks"' if case.plan.store else '"heartbeat"'
     remedy = f'Write "{member}": [{sets}].'
     if other in members:
         yield warning(
@@ -96,6 +96,13 @@ def _feature_sets(case: Case) -> Iterator[Finding]:
             "wait in the inbox.",
             "Add watch to it.",
         )
+    elif case.plan.store and not _names(enabled, _TASKS):
+        yield note(
+            "feature-sets",
+            case.at(member),
+            "It leaves tasks out: nobody is woken when work appears; the tools answer as ever.",
+            "Add tasks to it.",
+        )
     disabled = members.get("disabledFeatureSets")
     if _names_ours(disabled):
         yield error(
@@ -129,7 +136,7 @@ def _tools(case: Case) -> Iterator[Finding]:
     if case.host is not Host.AGENT_FRAMEWORK:
         return
     enabled, disabled = (case.entry.members.get(f"{word}Tools") for word in ("enabled", "disabled"))
-    tools = TOOLS + (WATCH_TOOLS if case.plan.store else ())
+    tools = TOOLS + (STORE_TOOLS if case.plan.store else ())
     shown = [tool for tool in tools if enabled is None or _any_glob(enabled, tool)]
     shown = [tool for tool in shown if not _any_glob(disabled, tool)]
     hidden = [tool for tool in tools if tool not in shown]

@@ -114,7 +114,7 @@ def _own(environ: Mapping[str, str], host: Host | None) -> tuple[Recipe, list[Fi
         "command": command,
         "args": args,
         "env": {name: environ[name] for name in _OURS if environ.get(name)},
-        "enabledFeatureSets": ["heartbeat", *(["watch"] if environ.get(STORE) else [])],
+        "enabledFeatureSets": ["heartbeat", *(["watch", "tasks"] if environ.get(STORE) else [])],
         "reconnect": True,
     }
     one = Entry("heartbeat", "", entry, entry, "")

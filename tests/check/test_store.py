@@ -19,12 +19,12 @@ from tests.check.support import FILES, RULE, bridge, cases_of, framework, judged
 COMMAND = str(Path(sys.executable).with_name("mcpl-heartbeat"))
 SCOPES = ["mcpl:push-event", "push:event"]
 STORE = "sqlite:////data/store.db"
-BOTH = ["heartbeat", "watch"]
+ALL = ["heartbeat", "watch", "tasks"]
 
 
 def with_store(url: str = STORE, *, key: str | None = None, **members: Any) -> dict[str, Any]:
     env = FILES | {"HEARTBEAT_STORE": url} | ({} if key is None else {"HEARTBEAT_AGENT_KEY": key})
-    return framework(**{"env": env, "enabledFeatureSets": BOTH} | members)
+    return framework(**{"env": env, "enabledFeatureSets": ALL} | members)
 
 
 @pytest.mark.requirement("people.check-store")
@@ -38,8 +38,11 @@ def test_a_set_that_is_left_out_wakes_nobody() -> None:
     found = only(judged(with_store(enabledFeatureSets=["heartbeat"])))
     assert (found.id, found.level) == ("feature-sets", Level.WARNING)
     assert "watch" in found.remedy
+    less = only(judged(with_store(enabledFeatureSets=["heartbeat", "watch"])))
+    assert (less.id, less.level) == ("feature-sets", Level.NOTE)
+    assert "tasks" in less.remedy
     absent = only(judged(with_store(enabledFeatureSets="absent")))
-    assert absent.remedy == 'Write "enabledFeatureSets": ["heartbeat", "watch"].'
+    assert absent.remedy == 'Write "enabledFeatureSets": ["heartbeat", "watch", "tasks"].'
 
 
 @pytest.mark.requirement("people.check-store")
@@ -104,7 +107,7 @@ def test_rules_that_let_alerts_sleep_are_found() -> None:
 def test_a_bridge_that_holds_alerts_back_is_found() -> None:
     members = {
         "transport": launch(env=FILES | {"HEARTBEAT_STORE": STORE}),
-        "enableFeatureSets": BOTH,
+        "enableFeatureSets": ALL,
         "wake": {"hold": [["watch:alert"]]},
     }
     found = only(judged(bridge(**members)))
@@ -112,10 +115,10 @@ def test_a_bridge_that_holds_alerts_back_is_found() -> None:
 
 
 @pytest.mark.requirement("people.check-store")
-def test_hidden_watch_tools_are_named() -> None:
+def test_hidden_tools_of_the_store_are_named() -> None:
     found = only(judged(with_store(enabledTools=["heartbeat_*", "reminder_*"])))
-    for tool in grants.WATCH_TOOLS:
-        assert tool in found.text
+    for tool in grants.STORE_TOOLS:
+        assert (tool in found.text) == (not tool.startswith("heartbeat_"))
     assert judged(framework(enabledTools=["heartbeat_*", "reminder_*"])) == []
 
 
@@ -136,7 +139,7 @@ def test_a_trial_start_leaves_the_store_alone(tmp_path: Path) -> None:
     assert report.findings == ()
     outcome = report.outcomes["heartbeat"]
     assert outcome.watches
-    assert set(grants.WATCH_TOOLS) <= set(outcome.tools)
+    assert set(grants.STORE_TOOLS) <= set(outcome.tools)
     assert any("alerts and nudges" in line for got in report.got for line in got.lines)
     assert [path.name for path in tmp_path.iterdir()] == ["recipe.json"]
 
