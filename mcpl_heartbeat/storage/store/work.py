@@ -31,7 +31,11 @@ from mcpl_heartbeat.tasks.arguments import (
     ReleaseAgentTaskArguments,
     SubmitAgentTaskArguments,
 )
-from mcpl_heartbeat.tasks.results import ListAgentTasksResult, PaginationView
+from mcpl_heartbeat.tasks.results import (
+    ClaimAgentTaskResult,
+    ListAgentTasksResult,
+    PaginationView,
+)
 from mcpl_heartbeat.tasks.rows import Task, guard_scope
 from mcpl_heartbeat.watch.failures import Failure, invalid
 from mcpl_heartbeat.watch.rows import Identity
@@ -105,7 +109,14 @@ def claim(tx: Transaction, who: Identity, arguments: ClaimAgentTaskArguments) ->
     # What the switch of the new claim's scope would take is not to be taken from it at once.
     if isinstance(arguments.scope, str):
         fires.settle(tx, [(who.namespace, arguments.scope)])
-    return _change(tx, who, arguments.task_id, arguments, machine.claim, whole=True)
+    outcome = _change(tx, who, arguments.task_id, arguments, machine.claim, whole=True)
+    if not isinstance(outcome, ClaimAgentTaskResult) or not outcome.replayed:
+        return outcome
+    # Who came before is not in the row any more, and the reply is to say what it said first.
+    task = tasks.load(tx, who.namespace, str(outcome.id), whole=False)
+    assert task is not None
+    left = views.handover(task, tx.now, epochs.of(tx, task.id))
+    return msgspec.structs.replace(outcome, handover=left)
 
 
 def heartbeat(tx: Transaction, who: Identity, arguments: HeartbeatAgentTaskArguments) -> Outcome:

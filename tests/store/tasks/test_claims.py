@@ -95,6 +95,28 @@ def test_a_claim_whose_reply_was_lost_is_told_again_while_it_holds(rig: Rig) -> 
 
 
 @pytest.mark.requirement("tasks.store.claim")
+def test_a_reply_told_again_says_who_came_before_as_it_did_first(rig: Rig) -> None:
+    agent = rig.agent()
+    id = make(agent)
+    release(agent, id, claim(agent, id, agent_id="one"), note="page 3")
+    first = agent.claim_agent_task(task_id=id, idempotency_key="k", agent_id="two").handover
+    assert (first.epoch, first.agent_id, first.cause, first.note) == (
+        2,
+        "one",
+        "released",
+        "page 3",
+    )
+    beat(agent, id, 3, note="page 5")
+    again = agent.claim_agent_task(task_id=id, idempotency_key="k", agent_id="two").handover
+    assert (again.epoch, again.agent_id, again.cause, again.note) == (
+        2,
+        "one",
+        "released",
+        "page 3",
+    )
+
+
+@pytest.mark.requirement("tasks.store.claim")
 def test_of_claims_in_one_batch_one_is_taken(rig: Rig) -> None:
     agent = rig.agent()
     id = make(agent)
