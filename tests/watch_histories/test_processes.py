@@ -45,7 +45,7 @@ def test_processes_on_sqlite(workers: int) -> None:
 @pytest.mark.requirement("watch.store.histories", "watch.switch.once", "watch.lease.one-holder")
 def test_processes_on_postgresql(postgres_server: Server) -> None:
     # One of the two has its processes killed, the other its database's clock set.
-    options = ("--postgresql", "--seed", SEED, "--count", 2, "--acts", 150)
+    options = ("--postgresql", "--seed", SEED, "--count", 2, "--acts", 150, "--workers", 3)
     said = histories(*options, **{GIVEN: postgres_server.url})
     assert "'set_database'" in said
     assert "'killed'" in said
