@@ -24,8 +24,8 @@ from mcpl_heartbeat.watch import words
 from mcpl_heartbeat.watch.rows import Envelope
 
 FEATURE_SET = "watch"
-MOST = 100
-"""How many alerts are taken into one push; more wait for the next."""
+MOST = 1_000
+"""How many alerts are taken into one push, as many as a box holds; more wait for the next."""
 REST_MS = 5_000
 """How long (ms) after an alert push the next one may leave, to one address."""
 ANSWER_WITHIN_MS = 30_000

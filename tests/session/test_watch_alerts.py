@@ -6,6 +6,7 @@ import pytest
 
 from mcpl_heartbeat.actions import Listen, Settle
 from mcpl_heartbeat.watch import pushes
+from mcpl_heartbeat.watch.mail import PLACES
 from tests.session.watching import GRANT, alert, news, resolved, watch_world
 from tests.world import ACCEPTED, World, accept, refuse, silence
 
@@ -60,6 +61,20 @@ def test_several_leave_together_with_counts() -> None:
     }
     assert "30 alerts" in texts(world)[0]
     assert world.settled == [taken(*range(1, 31))]
+
+
+@pytest.mark.requirement("watch.push.one-at-a-time")
+def test_a_full_box_is_one_wake() -> None:
+    world = watch_world()
+    assert world.listening.alerts is not None
+    assert world.listening.alerts >= PLACES
+    world.news(news(*(alert(n, f"scope {n}") for n in range(PLACES))))
+    world.pass_time(60_000)
+    (push,) = world.pushes
+    assert push["origin"]["count"] == PLACES
+    assert len(push["origin"]["scopes"]) == pushes.SHOWN_SCOPES
+    assert texts(world)[0].count("scope") < 20
+    assert world.settled == [taken(*range(PLACES))]
 
 
 @pytest.mark.requirement("watch.push.one-at-a-time")
