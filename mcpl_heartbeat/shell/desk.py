@@ -92,6 +92,8 @@ class Desk:
         self._running = self._closing = self._usable = False
         self._why = "it is not open yet"
         self._said: tuple[str, float] | None = None
+        self._told = False  # that it cannot be used, in the log
+        self._lane_since: float | None = None
         self._pause = FIRST_PAUSE
         self._next_try = self._soonest_try = -float("inf")
         self._next_sweep = self._next_chores = -float("inf")
@@ -102,7 +104,11 @@ class Desk:
     @property
     def trouble(self) -> str | None:
         """Why the store cannot be used now, one clause; ``None`` while it can."""
-        return None if self._usable else self._why
+        if not self._usable:
+            return self._why
+        since = self._lane_since
+        hung = 0.0 if since is None else trio.current_time() - since
+        return f"it has not answered for {hung:.0f} s" if hung >= PATIENCE else None
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Open the store and work on it until ``aclose``, or until cancelled."""
@@ -336,14 +342,21 @@ class Desk:
             )
 
     async def _in_lane(self, work: Callable[[], T]) -> T:
-        return await trio.to_thread.run_sync(work, limiter=self._writing, abandon_on_cancel=True)
+        self._lane_since = trio.current_time()
+        try:
+            return await trio.to_thread.run_sync(
+                work, limiter=self._writing, abandon_on_cancel=True
+            )
+        finally:
+            self._lane_since = None
 
     def _succeed(self) -> None:
         if self._usable:
             return
         self._usable = True
         self._pause = FIRST_PAUSE
-        if self._said is not None and self._said[0] == self._why:
+        if self._told:
+            self._told = False
             _log.info("The store can be used again.")
 
     def _fail(self, why: str) -> None:
@@ -352,6 +365,7 @@ class Desk:
         self._pause = FIRST_PAUSE if self._usable else min(self._pause * 2, LONGEST_PAUSE)
         self._usable, self._why = False, why
         if self._is_new(why):
+            self._told = True
             _log.warning("The store cannot be used now: %s. It is tried again.", why)
         self._soonest_try = now + FIRST_PAUSE
         self._next_try = now + self._pause

@@ -100,6 +100,47 @@ async def test_trouble_and_its_end_are_logged_once(
     ]
 
 
+@pytest.mark.requirement("watch.desk.said-once")
+@pytest.mark.trio
+async def test_trouble_that_comes_and_goes_is_logged_once_with_its_end(
+    tmp_path: Path, mock_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "mcpl_heartbeat")
+    async with running(tmp_path, mock_clock) as rig:
+        await rig.register()
+        for _ in range(5):
+            rig.store.trouble = StoreError("database or disk is full")
+            failed(await rig.call("heartbeat"))
+            rig.store.trouble = None
+            mock_clock.jump(1)
+            await rig.call("heartbeat")
+    assert [record.getMessage() for record in caplog.records] == [
+        "The store cannot be used now: database or disk is full. It is tried again.",
+        "The store can be used again.",
+    ]
+
+
+@pytest.mark.requirement("watch.desk.hung")
+@pytest.mark.trio
+async def test_a_store_that_hangs_is_in_trouble(
+    tmp_path: Path, mock_clock: trio.testing.MockClock
+) -> None:
+    async with running(tmp_path, mock_clock) as rig:
+        await rig.register()
+        rig.store.at_the_gate.clear()
+        rig.store.gate.clear()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(rig.call, "heartbeat")
+            await until(rig.store.at_the_gate.is_set)
+            mock_clock.jump(11)
+            assert rig.desk.trouble is None
+            mock_clock.jump(1)
+            assert rig.desk.trouble == "it has not answered for 12 s"
+            rig.store.gate.set()
+        await rig.call("heartbeat")
+        assert rig.desk.trouble is None
+
+
 @pytest.mark.requirement("watch.desk.patience")
 @pytest.mark.trio
 async def test_a_call_that_hangs_is_told_that_nobody_knows(

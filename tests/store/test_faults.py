@@ -1,5 +1,8 @@
 """The store in trouble: full, locked, gone, replaced, cut off; and a call that cannot be done."""
 
+import contextlib
+import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -167,6 +170,40 @@ def test_a_file_that_is_gone_is_said_never_made_anew_and_taken_up_when_it_is_bac
     store.open()
     assert beat(store, seconds=60).generation == 1
     assert store.look(ask("switch_status")).total == 1  # type: ignore[union-attr]
+
+
+@pytest.mark.requirement("watch.store.emptied")
+def test_a_store_that_was_emptied_is_not_taken_for_a_new_one(world: World) -> None:
+    store = world.store()
+    register(store)
+    beat(store, seconds=60)
+    if not world.postgres:
+        path = path_of(world)
+        with contextlib.closing(sqlite3.connect(path)) as conn:
+            conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        os.truncate(path, 0)
+    else:
+        with engines.make_engine(urls.read(world.url)).begin() as conn:
+            conn.exec_driver_sql("DROP SCHEMA public CASCADE")
+            conn.exec_driver_sql("CREATE SCHEMA public")
+    with pytest.raises(StoreError):
+        beat(store)
+    for _ in range(2):
+        with pytest.raises(StoreError, match="emptied"):
+            store.open()
+        with pytest.raises(StoreError):
+            store.look(ask("whoami"))
+    register(world.store())
+    store.open()
+    assert beat(store, seconds=60).generation == 1
+
+
+@pytest.mark.requirement("watch.store.not-a-store")
+def test_a_pipe_is_no_store_and_is_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    os.mkfifo(path)
+    with pytest.raises(StoreError, match="no regular file"):
+        Store(f"sqlite:///{path}").open()
 
 
 @pytest.mark.requirement("watch.store.gone")
