@@ -103,7 +103,8 @@ def _read(path: str) -> Key | None:
 
 def _weighed(text: str, where: str, remedy: str) -> str:
     secret = text.strip()
-    if SHORTEST <= len(secret) <= LONGEST and secret.isprintable():
+    # U+FFFD stands for bytes that are no text: anybody could guess a secret of nothing else.
+    if SHORTEST <= len(secret) <= LONGEST and secret.isprintable() and "\ufffd" not in secret:
         return secret
     what = "it is empty"
     if secret:

@@ -118,11 +118,22 @@ def test_a_file_system_without_links_will_do(config: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.requirement("watch.identity.key-kept")
-@pytest.mark.parametrize("content", ["", "\n", "short", f"{SECRET}\n{SECRET}", "x" * 5_000])
+@pytest.mark.parametrize(
+    "content",
+    ["", "\n", "short", f"{SECRET}\n{SECRET}", "x" * 5_000, "\ufffd" * 40],
+)
 def test_a_file_that_holds_no_key_is_left_and_named(config: Path, content: str) -> None:
     path = key_file(config, content)
     assert str(path) in trouble(config)
     assert path.read_text("utf-8") == content
+
+
+@pytest.mark.requirement("watch.identity.key-kept")
+def test_bytes_that_are_no_text_are_no_key(config: Path) -> None:
+    path = key_file(config, "")
+    path.write_bytes(b"\xff" * 40)
+    assert str(path) in trouble(config)
+    assert path.read_bytes() == b"\xff" * 40
 
 
 @pytest.mark.requirement("watch.identity.key-kept")
