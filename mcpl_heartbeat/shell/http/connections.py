@@ -281,7 +281,9 @@ class _Replayed:
         return await self._stream.receive_some(most)
 
     async def send_all(self, data: bytes) -> None:
-        await self._stream.send_all(data)
+        # Hypercorn would wait without end, even when it is cancelled.
+        with trio.fail_after(SLOW):
+            await self._stream.send_all(data)
 
     async def send_eof(self) -> None:
         await self._stream.send_eof()
