@@ -224,9 +224,12 @@ def test_an_alert_that_finds_the_box_full_is_counted_by_the_newest(rig: Rig) -> 
     kinds = [row["kind"] for row in rig.rows(schema.journal)]
     assert (kinds.count("alerted"), kinds.count("alert_folded")) == (16, 14)
     seen: list[str] = []
+    counted = 0
     for _ in range(16):
         envelope = boss.inbox_poll().envelope
         seen += [envelope.scope, *envelope.folded_scopes]
+        counted += 1 + envelope.folded
+    assert counted == 30
     assert sorted(seen) == [f"s{i:05}" for i in range(30)]
     assert boss.inbox_poll().envelope.kind == "message"
 
