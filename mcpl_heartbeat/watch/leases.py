@@ -89,6 +89,7 @@ def take(
         holder=arguments.holder,
         scope=scope,
         expires_watched=_expiry(arguments.ttl_seconds, now),
+        ttl_ms=arguments.ttl_seconds * 1000,
     )
     moved = scope != before.scope
     entries = (*_entries("lease_released", before, now), *_entries("leased", lease, now))
@@ -110,7 +111,11 @@ def renew(before: Lease | None, arguments: LeaseRenewArguments, now: Reading) ->
                 reason=reason,
             ),
         )
-    lease = msgspec.structs.replace(before, expires_watched=_expiry(arguments.ttl_seconds, now))
+    lease = msgspec.structs.replace(
+        before,
+        expires_watched=_expiry(arguments.ttl_seconds, now),
+        ttl_ms=arguments.ttl_seconds * 1000,
+    )
     return Taken(
         lease,
         LeaseRenewResult(
@@ -163,6 +168,7 @@ def _acquired(
         fence=fence,
         generation=1 if before is None else before.generation + 1,
         expires_watched=_expiry(arguments.ttl_seconds, now),
+        ttl_ms=arguments.ttl_seconds * 1000,
     )
     notes = () if arguments.fence is UNSET else (_ANEW,)
     return Taken(

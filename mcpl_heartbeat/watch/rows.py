@@ -74,6 +74,8 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     """The secret of this acquisition, by which its holder is known; labels never suffice."""
     generation: int
     expires_watched: int
+    ttl_ms: int = 60_000
+    """For how long it was taken, or renewed last: what a watch gap gives back at most."""
     held: bool = True
 
 

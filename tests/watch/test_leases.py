@@ -51,7 +51,9 @@ def release(before: Lease | None, now: Reading, **arguments: Any) -> Any:
 @pytest.mark.requirement("watch.lease.acquire")
 def test_a_key_that_nobody_holds_is_taken() -> None:
     taken = take(None, at(), scope=SCOPE, ttl_seconds=90)
-    assert taken.lease == lease(fence="fresh", generation=1, expires_watched=START + 90_000)
+    assert taken.lease == lease(
+        fence="fresh", generation=1, expires_watched=START + 90_000, ttl_ms=90_000
+    )
     assert plain(taken.result) == {
         "server_time": utc_time(START),
         "notes": [],
@@ -137,7 +139,7 @@ def test_the_holder_who_shows_the_fence_only_holds_it_for_longer() -> None:
     taken = leases.take(
         lease(), NAMESPACE, taking(fence="fence-1", ttl_seconds=600), "fresh", at(5_000)
     )
-    assert taken.lease == lease(expires_watched=START + 605_000)
+    assert taken.lease == lease(expires_watched=START + 605_000, ttl_ms=600_000)
     assert isinstance(taken.result, LeaseResult)
     assert (taken.result.acquired, taken.result.renewed) == (True, True)
     assert (taken.result.fence, taken.result.generation) == ("fence-1", 4)
@@ -180,7 +182,7 @@ def test_a_fence_that_came_too_late_is_said_to_have_been_for_another_acquisition
 def test_a_renewal_counts_from_now_and_may_shorten() -> None:
     for ttl, ends in ((60, 65_000), (1, 6_000)):
         renewed = renew(lease(), at(5_000), ttl_seconds=ttl)
-        assert renewed.lease == lease(expires_watched=START + ends)
+        assert renewed.lease == lease(expires_watched=START + ends, ttl_ms=ttl * 1000)
         assert plain(renewed.result) == {
             "server_time": utc_time(START + 5_000),
             "notes": [],

@@ -79,6 +79,7 @@ class Lock:
     fence: str = ""
     generation: int = 0
     expires: int = 0
+    ttl: int = 60_000
     held: bool = False
 
 

@@ -46,8 +46,9 @@ class Model(Post):
             if switch.state == "armed" and now < switch.deadline < least:
                 switch.deadline = least
         for lock in self.locks.values():
-            if lock.held and now < lock.expires < now + GRACE:
-                lock.expires = now + GRACE
+            least = now + min(lock.ttl, GRACE)
+            if lock.held and now < lock.expires < least:
+                lock.expires = least
 
     def attended(self, limit: int) -> None:
         """A server works now; it must have noted a gap if nobody had for over ``limit`` ms."""
@@ -245,7 +246,8 @@ class Model(Post):
             self.locks[who, args["key"]] = lock
         lock.holder = args["holder"]
         lock.scope = args.get("scope", lock.scope)
-        lock.expires = self.watched + args["ttl_seconds"] * 1000
+        lock.ttl = args["ttl_seconds"] * 1000
+        lock.expires = self.watched + lock.ttl
         expect("renewed", told["renewed"], renewed)
         self.expect_held(lock, told)
 
@@ -260,7 +262,8 @@ class Model(Post):
         """Hold it for longer, which only its holder can."""
         lock = self.lock(who, args["key"])
         if self.is_held(lock) and args["fence"] == lock.fence:
-            lock.expires = self.watched + args["ttl_seconds"] * 1000
+            lock.ttl = args["ttl_seconds"] * 1000
+            lock.expires = self.watched + lock.ttl
             expect("renewed", told["renewed"], True)
             self.expect_held(lock, told)
             return

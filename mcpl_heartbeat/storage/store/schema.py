@@ -101,6 +101,7 @@ leases = _table(
     sa.Column("fence", sa.Text, nullable=False),
     sa.Column("generation", sa.Integer, nullable=False),
     sa.Column("expires_watched", _MS, nullable=False),
+    sa.Column("ttl_ms", _MS, nullable=False),
     sa.Column("held", sa.Integer, nullable=False),
 )
 _held = leases.c.held == 1

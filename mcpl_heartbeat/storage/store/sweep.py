@@ -45,11 +45,12 @@ _RAISE_SWITCHES = (
     .where(ARMED, _CHECK < _HORIZON, _WATCHED < _DEADLINE, _DEADLINE < _GRACE)
     .values(deadline_watched=_GRACE)
 )
-_EXPIRES = schema.leases.c.expires_watched
+_EXPIRES, _TTL = schema.leases.c.expires_watched, schema.leases.c.ttl_ms
+_TTL_GRACE = _WATCHED + sa.case((_TTL < GRACE_MS, _TTL), else_=GRACE_MS)
 _RAISE_LEASES = (
     sa.update(schema.leases)
-    .where(HELD, _WATCHED < _EXPIRES, _EXPIRES < _HORIZON)
-    .values(expires_watched=_HORIZON)
+    .where(HELD, _WATCHED < _EXPIRES, _EXPIRES < _TTL_GRACE)
+    .values(expires_watched=_TTL_GRACE)
 )
 
 

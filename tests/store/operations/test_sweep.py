@@ -305,6 +305,8 @@ def test_after_a_gap_nobody_dies_before_one_chance_to_beat_or_renew(rig: Rig) ->
     status = agent.switch_status(scope="short")
     assert status.switches[0].seconds_left == 1
     assert status.watch_gaps[0].seconds == 86_400
+    # What it was taken for, and no more: 10 s from when watching began again.
+    assert agent.lease(key="k", holder="other").retry_after_seconds == 1
     assert agent.lease_renew(key="k", holder="h", fence=fence).renewed is True
     rig.advance(1)
     assert rig.sweep().late_ms == (0,)

@@ -125,6 +125,7 @@ def upgrade() -> None:
         sa.Column("fence", sa.Text, nullable=False),
         sa.Column("generation", sa.Integer, nullable=False),
         sa.Column("expires_watched", _MS, nullable=False),
+        sa.Column("ttl_ms", _MS, nullable=False),
         sa.Column("held", sa.Integer, nullable=False),
         sa.PrimaryKeyConstraint("namespace", "key"),
         sqlite_strict=True,
