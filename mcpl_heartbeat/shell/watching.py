@@ -208,9 +208,12 @@ class StoreWatching:
             return
         asked = self._clock.now()
         news = await desk.news(me.agent, me.namespace, self._token, most, work=seeking)
-        # One look that finds nothing says that what was held is no longer there.
-        if not news.empty or self._heard_something:
-            self._heard_something = not news.empty
+        if not news.empty:
+            self._heard_something = True
+            self._report(news, asked)
+        elif self._heard_something and most:
+            # One look for alerts that finds none says that what was held is no longer there.
+            self._heard_something = False
             self._report(news, asked)
 
     async def _settle(self, desk: Desk) -> None:

@@ -203,6 +203,24 @@ async def test_news_are_looked_for_while_they_are_wanted(
         assert post.shelf.count("news") == looked
 
 
+@pytest.mark.requirement("watch.push.told")
+async def test_only_a_look_for_alerts_can_say_that_there_are_none_any_more(
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    async with posted() as post:
+        post.watching.take(ALL)
+        post.shelf.to_tell.append(SOME)
+        await until(lambda: len(post.news) == 1)
+        post.watching.take(Listen(0, here=True))
+        looked = post.shelf.count("news")
+        await jump(mock_clock, 5)
+        await until(lambda: post.shelf.count("news") > looked)
+        assert len(post.news) == 1
+        post.watching.take(ALL)
+        await until(lambda: len(post.news) == 2)
+        assert post.news[1][0].empty
+
+
 @pytest.mark.requirement("watch.push.presence")
 async def test_the_store_is_told_who_can_be_woken(mock_clock: trio.testing.MockClock) -> None:
     def presences(post: Post) -> list[bool]:
