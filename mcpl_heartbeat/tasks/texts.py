@@ -16,9 +16,12 @@ from mcpl_heartbeat.watch.words import counted, json_line, quoted, span
 PAYLOAD = 20_000
 """How much of a snapshot or of outputs (characters) the text shows; the structure has all of it."""
 CHANCES = 3
-"""Into how many parts a lease is divided for the advice when to heartbeat: two may fail."""
+"""Into how many parts a lease is divided for the advice when to heartbeat, so that one that fails
+leaves another before the end."""
 LINES = 50
 """How many epochs the text shows at most."""
+OPEN = ("available", "claimed")
+"""The statuses of a task that can still time out."""
 
 
 def text_of(tool: str, result: Result | Failure) -> str:
@@ -36,9 +39,12 @@ def _create(r: Any) -> list[str]:
     if r.cancelled:
         return [f"Cancelled: task {r.id}. Whoever held it is refused from now on."]
     made = "Created" if r.created else "There already"
+    named = f"{made}: task {r.id}, {r.status}, epoch {r.execution_epoch}."
+    if r.status not in OPEN:
+        return [f"{named} It is closed; a new one needs another dedupe_key."]
     return [
-        f"{made}: task {r.id}, {r.status}, epoch {r.execution_epoch}. It times out at "
-        f"{r.timeout_at} (now {r.server_time}); then: {_FALLTHROUGH[r.timeout_fallthrough]}."
+        f"{named} It times out at {r.timeout_at} (now {r.server_time}); then: "
+        f"{_FALLTHROUGH[r.timeout_fallthrough]}."
     ]
 
 
@@ -70,14 +76,15 @@ def _record_line(view: RecordView) -> str:
         parts.append("claimable")
     if view.submitted_at is not None:
         parts.append(f"submitted {view.submitted_at}")
-    elif view.status in ("available", "claimed"):
+    elif view.status in OPEN:
         parts.append(f"times out {view.timeout_at}")
     return " | ".join(parts)
 
 
 def _get(r: Any) -> list[str]:
+    timeout = "times out" if r.status in OPEN else "its timeout was"
     lines = [
-        f"Task {r.id}: {_standing(r)}. Created {r.created_at}, times out {r.timeout_at} (now "
+        f"Task {r.id}: {_standing(r)}. Created {r.created_at}, {timeout} {r.timeout_at} (now "
         f"{r.server_time}).",
         *_payload(r),
     ]
@@ -165,8 +172,8 @@ def _renew(r: Any) -> str:
     if r.lease_expires_at == r.timeout_at:
         return "No heartbeat can hold it beyond that."
     return (
-        f"While you work, call heartbeat_agent_task every {span(every)}, so that one or two that "
-        "fail do not cost you the claim."
+        f"While you work, call heartbeat_agent_task every {span(every)}, so that one that fails "
+        "does not cost you the claim."
     )
 
 

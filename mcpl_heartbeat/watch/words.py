@@ -102,7 +102,8 @@ def nudge_text(
     return (
         f"[{local_now}] Beat or disarm: your dead-man switch of scope {quoted(scope)} (generation "
         f"{generation}) fires in {span(seconds_left)}, at {deadline_local}. Still at work: call "
-        "heartbeat with that scope. Finished: call it with disarm true. This reminder is no beat."
+        "heartbeat with that scope and expect_within_seconds. Finished: call it with that scope "
+        "and disarm true. This reminder is no beat."
     )
 
 

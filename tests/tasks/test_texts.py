@@ -59,7 +59,7 @@ def test_a_claim_is_told_with_its_payload_and_what_to_do() -> None:
         f"left, now {utc_time(START)}); it times out at {utc_time(START + DAY)}, which nothing "
         "moves.",
         "Show execution_epoch 2 in every call. While you work, call heartbeat_agent_task every 100 "
-        "s, so that one or two that fail do not cost you the claim. Done: submit_agent_task. "
+        "s, so that one that fails does not cost you the claim. Done: submit_agent_task. "
         "Giving up: release_agent_task. Refused with 409: stop, discard the work, list again.",
         f'Guarded: a dead-man switch of scope "task:{ID}" fires if no heartbeat_agent_task comes '
         "in time, and gives the task back.",
@@ -137,7 +137,16 @@ def test_what_is_created_says_what_its_timeout_does(fallthrough: str, words: str
     assert text.startswith(f"Created: task {ID}, available, epoch 1.")
     assert words in text
     old = said("create", machine.created_result(made, claimed(), at()))
-    assert old.startswith(f"There already: task {ID}, claimed, epoch 2.")
+    assert old.startswith(f"There already: task {ID}, claimed, epoch 2. It times out at ")
+
+
+@pytest.mark.requirement("tasks.tools.texts")
+def test_a_task_that_is_over_is_not_said_to_time_out() -> None:
+    over = in_state(State.SUBMITTED)
+    again = said("create", machine.created_result(task(), over, at()))
+    assert again.startswith(f"There already: task {ID}, submitted, epoch 2. It is closed; ")
+    for text in (again, said("get", views.got(over, [], at(2_000)))):
+        assert "times out" not in text
 
 
 @pytest.mark.requirement("tasks.tools.texts")

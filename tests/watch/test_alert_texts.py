@@ -121,8 +121,8 @@ def test_a_resolved_alert_that_stands_for_others_does_not_hide_them() -> None:
 def test_a_nudge_says_beat_or_disarm_and_that_it_is_no_beat() -> None:
     assert texts.nudge_text("s", 3, "LATER", 60.0, "NOW") == (
         '[NOW] Beat or disarm: your dead-man switch of scope "s" (generation 3) fires in 60 s, at '
-        "LATER. Still at work: call heartbeat with that scope. Finished: call it with disarm true. "
-        "This reminder is no beat."
+        "LATER. Still at work: call heartbeat with that scope and expect_within_seconds. Finished: "
+        "call it with that scope and disarm true. This reminder is no beat."
     )
 
 
