@@ -48,7 +48,7 @@ def test_on_postgresql(postgres_server: Server) -> None:
     # To shrink a failure here takes very long; what SQLite has in common with it is shrunk there.
     phases = [Phase.explicit, Phase.reuse, Phase.generate]
     run_state_machine_as_test(
-        OnPostgresql, settings=settings(max_examples=6, stateful_step_count=40, phases=phases)
+        OnPostgresql, settings=settings(max_examples=4, stateful_step_count=40, phases=phases)
     )
 
 

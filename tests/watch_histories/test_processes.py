@@ -55,13 +55,13 @@ def test_processes_on_postgresql(postgres_server: Server) -> None:
 @pytest.mark.parametrize(
     ("call", "every"),
     [
-        ("sweep", 2),
-        ("late beat", 4),
+        ("sweep", 3),
+        ("late beat", 5),
         ("beats", 7),
         ("disarm", 7),
         ("take over", 7),
         ("lease", 7),
-        ("mail", 7),
+        ("mail", 11),
         ("checkpoint", 7),
         ("open", 7),
         ("create", 24),
