@@ -113,6 +113,18 @@ async def test_the_secret_may_come_as_an_argument() -> None:
 
 
 @pytest.mark.requirement("watch.http.secret")
+@pytest.mark.parametrize("coding", ["utf-8", "latin-1"])
+async def test_a_secret_of_other_letters_is_the_same_in_header_and_argument(coding: str) -> None:
+    desk = NotingDesk()
+    secret = "ü" * 40
+    async with client(desk) as http:
+        sent = {"authorization": f"Bearer {secret}".encode(coding)}
+        response = await http.post("/v1/whoami", json={"agent_key": secret}, headers=sent)
+    assert response.status_code == 200
+    assert [secret for _, _, secret in desk.calls] == [secret]
+
+
+@pytest.mark.requirement("watch.http.secret")
 async def test_two_different_secrets_are_refused() -> None:
     desk = NotingDesk()
     async with client(desk) as http:

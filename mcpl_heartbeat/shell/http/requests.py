@@ -43,7 +43,7 @@ def secret_of(tool: Tool, headers: Headers, arguments: Arguments) -> Secret | Fa
     if sent is None:
         return Secret(argument)
     scheme, _, secret = sent.partition(" ")
-    secret = secret.strip()
+    secret = _as_meant(secret.strip())
     if scheme.lower() != "bearer" or not secret:
         return failure(
             "unauthorized",
@@ -58,6 +58,14 @@ def secret_of(tool: Tool, headers: Headers, arguments: Arguments) -> Secret | Fa
             problems=("agent_key: differs from the header Authorization; send one of them",),
         )
     return Secret(secret)
+
+
+def _as_meant(text: str) -> str:
+    """Read as UTF-8 what can be: some clients send headers so, and others in Latin-1."""
+    try:
+        return text if text.isascii() else text.encode("latin-1").decode("utf-8")
+    except UnicodeDecodeError:
+        return text
 
 
 def wrong_type(headers: Headers) -> Failure | None:
