@@ -65,7 +65,7 @@ class WorkPushes:
         self._emit = emit
         self._out: WorkPush | None = None
         self._left: deque[str] = deque()
-        self._taken: tuple[str, int] | None = None
+        self._taken: Work | None = None
         self._rest_until = 0
         self._probe_at = 0
         self.held: str | None = None
@@ -83,9 +83,10 @@ class WorkPushes:
 
     def news(self, work: Work, blocked: bool, coalesces: bool, now: Moment) -> None:
         """Work has appeared of which the agent was not told, and is claimed for this server."""
-        if self._taken == (work.of, work.number):
-            # The store had not heard of it yet.
-            self._emit(Woken(work, taken=True))
+        taken = self._taken
+        if taken is not None and (taken.of, taken.number) == (work.of, work.number):
+            # The store had not heard of it yet. What has appeared since was not told.
+            self._emit(Woken(taken, taken=True))
         elif not self.seeks(blocked, now):
             # It was looked for before the last push left, or before the policy changed.
             if self._out is None or self._out.work.number != work.number:
@@ -105,7 +106,7 @@ class WorkPushes:
             self._out = None
         if isinstance(outcome, pushing.Taken):
             self._emit(Woken(push.work, taken=True))
-            self._taken = (push.work.of, push.work.number)
+            self._taken = push.work
             self.held = None
         elif current:
             self._hold(push, outcome.reason, now)

@@ -41,8 +41,9 @@ SHOWN_SCOPES = 20
 UNANSWERED = "the host has not answered within 30 s"
 
 
-Mark = tuple[int, int]
-"""What there is to say of an alert: its ``seq``, and how many it has taken in."""
+Mark = tuple[int, str, int]
+"""What there is to say of an alert: its ``seq``, its ``task_id`` (a store that was put in another's
+place counts anew), and how many it has taken in."""
 
 
 class AlertPush(msgspec.Struct, frozen=True):
@@ -54,7 +55,7 @@ class AlertPush(msgspec.Struct, frozen=True):
     @property
     def seqs(self) -> tuple[int, ...]:
         """Which alerts."""
-        return tuple(seq for seq, _ in self.marks)
+        return tuple(seq for seq, _, _ in self.marks)
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -185,7 +186,7 @@ class AlertPushes:
 
 
 def _mark(envelope: Envelope) -> Mark:
-    return envelope.seq, 0 if envelope.alert is None else envelope.alert.folded
+    return envelope.seq, envelope.task_id, 0 if envelope.alert is None else envelope.alert.folded
 
 
 def alert_event(waiting: Sequence[Envelope], zone: Zone, now: int) -> dict[str, Any]:
@@ -193,7 +194,7 @@ def alert_event(waiting: Sequence[Envelope], zone: Zone, now: int) -> dict[str, 
     newest = waiting[-1]
     alert = newest.alert
     assert alert is not None
-    count = sum(1 + folded for _, folded in map(_mark, waiting))
+    count = sum(1 + folded for _, _, folded in map(_mark, waiting))
     if len(waiting) == 1:
         id = f"alert_{newest.task_id}" + (f"_{count}" if count > 1 else "")
         origin = {"source": "alert", "scope": alert.scope, "generation": alert.generation}

@@ -80,6 +80,17 @@ def test_one_that_was_taken_is_not_sent_again_though_the_store_has_not_heard_of_
     assert world.woken == [Woken(work(), taken=True)] * 2
 
 
+@pytest.mark.requirement("tasks.push.once")
+def test_what_has_appeared_since_the_push_that_was_taken_is_not_counted_as_told() -> None:
+    world = tasks_world()
+    tell(world, work())
+    world.pass_time(5_000)
+    # The store, which has not heard of it yet, looks at a later moment, when there is more.
+    later = Work(of="abcd0123", claimable=4, number=1, real=9, watched=9)
+    tell(world, later)
+    assert world.woken == [Woken(work(), taken=True)] * 2
+
+
 @pytest.mark.requirement("tasks.push.policy")
 def test_without_the_feature_set_nothing_is_looked_for() -> None:
     world = tasks_world(policy=WITHOUT)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from mcpl_heartbeat.actions import Listen, Settle
@@ -212,6 +213,16 @@ def test_one_that_was_taken_is_not_pushed_again_though_the_store_has_not_heard()
     world.news(news(alert(1), alert(2)))
     assert [push["eventId"] for push in world.pushes] == ["alert_task-1", "alert_task-2"]
     assert world.settled == [taken(1), taken(1), taken(2)]
+
+
+@pytest.mark.requirement("watch.push.once-taken")
+def test_an_alert_of_another_store_is_not_taken_for_one_that_was_told() -> None:
+    world = watch_world()
+    world.news(news(alert(1)))
+    world.pass_time(5_000)
+    # The store was put in another's place, and counts from 1 again.
+    world.news(news(msgspec.structs.replace(alert(1), task_id="task-other")))
+    assert [push["eventId"] for push in world.pushes] == ["alert_task-1", "alert_task-other"]
 
 
 @pytest.mark.requirement("watch.push.one-at-a-time")
