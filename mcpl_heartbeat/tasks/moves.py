@@ -57,7 +57,8 @@ def ending(task: Task, cause: Cause, now: Reading) -> tuple[Cause | None, int | 
         return ("lapsed", lapse) if lapse < task.timeout_at else (cause, task.timeout_at)
     if is_live(task, now):
         return cause, now.real
-    return (cause if cause == "switch_fired" else "lapsed"), min(lapse, now.real)
+    until = min(lapse, now.real, task.timeout_at)
+    return (cause if cause == "switch_fired" else "lapsed"), until
 
 
 def disarm(task: Task) -> tuple[HeartbeatArguments, ...]:

@@ -4,6 +4,7 @@ The rules that need no stored switch (``rules.py``) are looked at here again, so
 beat can leave a switch that names an action it cannot do.
 """
 
+import msgspec
 from msgspec import UNSET
 
 from mcpl_heartbeat.watch.arguments import HeartbeatArguments
@@ -139,6 +140,31 @@ def at_rest(
         failed=switch is not None and switch.failed,
         warnings=(),
     )
+
+
+def with_delivery(
+    result: HeartbeatResult, *, alert: bool | None, nudge: bool | None
+) -> HeartbeatResult:
+    """Add how an alert, and the nudge, would reach whom they are for (issue 4 §4).
+
+    ``alert``: whether a server is connected that can wake whom the alert is for; ``nudge``: the
+    same for the beating agent itself; ``None``: not looked up.
+    """
+    notes = list(result.notes)
+    delivery = result.alert_delivery
+    if alert is not None and result.on_expiry is not UNSET and "queue_alert" in result.on_expiry:
+        delivery = "push" if alert else "inbox"
+        if not alert:
+            notes.append(
+                f"Nothing can wake {result.notify_address} at present: the alert can only be "
+                "collected with inbox_poll."
+            )
+    if nudge is False and result.nudge_seconds:
+        notes.append(
+            "No server can wake you at present, so nudge_seconds has no effect: beat in time by "
+            "yourself."
+        )
+    return msgspec.structs.replace(result, alert_delivery=delivery, notes=tuple(notes))
 
 
 def had_fired(before: Switch, now: Reading) -> str:

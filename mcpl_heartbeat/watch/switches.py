@@ -84,7 +84,7 @@ class Beaten(msgspec.Struct, frozen=True):
     """The generation whose alert, if it still waits, is to be marked resolved."""
     resolution: Literal["recovered", "disarmed"] | None
     result: HeartbeatResult
-    """Without what ``with_delivery`` adds."""
+    """Without what ``beats.with_delivery`` adds."""
 
 
 class Fired(msgspec.Struct, frozen=True):
@@ -158,29 +158,11 @@ def beat(
     return Beaten(switch, (), None, None, beats.armed(switch, now, notes, warnings))
 
 
-def with_delivery(
-    result: HeartbeatResult, *, alert: bool | None, nudge: bool | None
-) -> HeartbeatResult:
-    """Add how an alert, and the nudge, would reach whom they are for (issue 4 §4).
-
-    ``alert``: whether a server is connected that can wake whom the alert is for; ``nudge``: the
-    same for the beating agent itself; ``None``: not looked up.
-    """
-    notes = list(result.notes)
-    delivery = result.alert_delivery
-    if alert is not None and result.on_expiry is not UNSET and "queue_alert" in result.on_expiry:
-        delivery = "push" if alert else "inbox"
-        if not alert:
-            notes.append(
-                f"Nothing can wake {result.notify_address} at present: the alert can only be "
-                "collected with inbox_poll."
-            )
-    if nudge is False and result.nudge_seconds:
-        notes.append(
-            "No server can wake you at present, so nudge_seconds has no effect: beat in time by "
-            "yourself."
-        )
-    return msgspec.structs.replace(result, alert_delivery=delivery, notes=tuple(notes))
+def stand_down(switch: Switch, now: Reading) -> tuple[Switch, Entry]:
+    """Disarm the guard of what has ended by something else, even past its own deadline."""
+    assert switch.state == "armed"
+    down = msgspec.structs.replace(switch, state=_next(switch, Event.DISARM))
+    return down, _entry(down, "disarmed", now, agent_id=switch.agent_id, had_fired=False)
 
 
 def fire(  # noqa: PLR0913, PLR0917 - each is one part of what there is to free and tell

@@ -6,7 +6,7 @@ import msgspec
 
 from mcpl_heartbeat.actions import Ask
 from mcpl_heartbeat.storage.store.ports import News, Nudge
-from mcpl_heartbeat.watch import switches
+from mcpl_heartbeat.watch import beats, switches
 from mcpl_heartbeat.watch.clock import Reading
 from mcpl_heartbeat.watch.failures import Failure
 from mcpl_heartbeat.watch.results import HeartbeatResult, SwitchStatusResult
@@ -81,7 +81,7 @@ def beaten(ask: Ask) -> HeartbeatResult:
     """What the store answers to a first beat."""
     beat = switches.beat(None, "0" * 64, ask.arguments, READING)
     assert not isinstance(beat, Failure), beat
-    return switches.with_delivery(beat.result, alert=None, nudge=None)
+    return beats.with_delivery(beat.result, alert=None, nudge=None)
 
 
 def no_switches() -> SwitchStatusResult:

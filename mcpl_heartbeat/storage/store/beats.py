@@ -4,15 +4,16 @@ from collections.abc import Sequence
 
 import msgspec
 
-from mcpl_heartbeat.storage.store import fires, identities, journal, mail, switches
+from mcpl_heartbeat.storage.store import due, identities, journal, mail, switches
 from mcpl_heartbeat.storage.store.sql import Key
 from mcpl_heartbeat.storage.store.switches import Loaded
 from mcpl_heartbeat.storage.store.transaction import Transaction
 from mcpl_heartbeat.watch.arguments import HeartbeatArguments
+from mcpl_heartbeat.watch.beats import with_delivery
 from mcpl_heartbeat.watch.failures import Failure, failure
 from mcpl_heartbeat.watch.results import HeartbeatResult
 from mcpl_heartbeat.watch.rows import Entry, Identity, Switch
-from mcpl_heartbeat.watch.switches import beat, split_address, with_delivery
+from mcpl_heartbeat.watch.switches import beat, split_address
 
 Beat = tuple[Identity, HeartbeatArguments]
 
@@ -20,7 +21,7 @@ Beat = tuple[Identity, HeartbeatArguments]
 def take(tx: Transaction, beats: Sequence[Beat]) -> list[HeartbeatResult | Failure]:
     """Take calls of ``heartbeat`` in their order; what is due on their scopes fires first."""
     keys = {(who.namespace, arguments.scope) for who, arguments in beats}
-    found = fires.settle(tx, keys)
+    found = due.settle(tx, keys)
     known = identities.registered(tx, {_agent(a.notify_address) for _, a in beats} - {""})
     now: dict[Key, Switch] = dict(found.switches)
     outcomes: list[HeartbeatResult | Failure] = []

@@ -1,7 +1,7 @@
 """What is read: the state of switches, who one is, and the briefing on a scope.
 
-``settle`` is how a reader gets at switches: ``fires.settle`` in a transaction that writes, and
-``fires.peek``, which refuses where something is due, in one that does not.
+``settle`` is how a reader gets at switches: ``due.settle`` in a transaction that writes, and
+``due.peek``, which refuses where something is due, in one that does not.
 """
 
 import base64

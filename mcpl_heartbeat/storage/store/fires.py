@@ -1,5 +1,6 @@
 """Firing what is due: everything that a fire does, for any number of switches at once.
 
+What has to be done before is the affair of ``due.py``, by which everybody comes here.
 All of it goes into the transaction that is open, so either the whole of a fire is in the store or
 nothing of it. There is one writer at a time, and rows are read in the transaction that writes them:
 a beat that came first has moved the deadline, and one that comes later finds the switch fired.
@@ -22,12 +23,11 @@ from mcpl_heartbeat.storage.store import (
     tasks,
 )
 from mcpl_heartbeat.storage.store.engine import Kind, judge
-from mcpl_heartbeat.storage.store.ports import Unsettled
 from mcpl_heartbeat.storage.store.rows import CorruptRow
 from mcpl_heartbeat.storage.store.sql import ByKeys, Key
-from mcpl_heartbeat.storage.store.switches import Loaded
 from mcpl_heartbeat.storage.store.transaction import Transaction
 from mcpl_heartbeat.tasks import machine
+from mcpl_heartbeat.tasks.rows import guard_scope
 from mcpl_heartbeat.watch.identity import agent_of
 from mcpl_heartbeat.watch.mail import alert_envelope
 from mcpl_heartbeat.watch.rows import Checkpoint, Entry, FreedTask, Switch
@@ -43,37 +43,22 @@ class Settled(msgspec.Struct):
     late_ms: list[int] = []
     aside: list[Key] = []
     """Those that could not be fired and were set aside."""
-
-
-def settle(tx: Transaction, keys: Collection[Key]) -> Loaded:
-    """Fire what is due on these scopes, and give their switches as they are then."""
-    found = switches.load(tx, keys)
-    switches.set_aside(tx, found)
-    due = [switch for switch in found.switches.values() if is_due(switch, tx.now)]
-    if due:
-        settled = fire_all(tx, due)
-        if settled.aside:
-            return switches.load(tx, keys)
-        for switch in settled.fired:
-            key = (switch.namespace, switch.scope)
-            found.switches[key], found.checks[key] = switch, switch.deadline_watched
-    return found
-
-
-def peek(tx: Transaction, keys: Collection[Key]) -> Loaded:
-    """Give the switches of these scopes without writing anything; ``Unsettled`` if one is due."""
-    found = switches.load(tx, keys)
-    if any(is_due(switch, tx.now) for switch in found.switches.values()):
-        raise Unsettled
-    return found
+    timed_out: int = 0
+    """How many tasks timed out before."""
+    tasks_aside: list[str] = []
+    """Those that could not be timed out and were set aside."""
 
 
 def fire_all(tx: Transaction, due: Sequence[Switch]) -> Settled:
-    """Fire switches that are due, each of them whole; one that cannot be costs only itself."""
+    """Fire switches that are due, each of them whole; one that cannot be costs only itself.
+
+    The earliest takes a task from its worker. Where that leaves a guard with nothing to guard, it
+    is disarmed, though it may be among them.
+    """
     settled = Settled()
     if not due:
         return settled
-    due = sorted(due, key=lambda each: (each.deadline_watched, each.namespace, each.scope))
+    due = sorted(due, key=_order)
     try:
         with tx.conn.begin_nested():
             settled.fired = _fire(tx, due)
@@ -91,7 +76,10 @@ def _fire_apart(tx: Transaction, due: Sequence[Switch], settled: Settled) -> Non
         key = (switch.namespace, switch.scope)
         try:
             with tx.conn.begin_nested():
-                settled.fired += _fire(tx, [switch])
+                # One before it may have disarmed it.
+                now = switches.load(tx, [key]).switches.get(key)
+                if now is not None and is_due(now, tx.now):
+                    settled.fired += _fire(tx, [now])
         except Exception as wrong:
             if judge(wrong).kind is not Kind.OURS:
                 raise
@@ -100,13 +88,21 @@ def _fire_apart(tx: Transaction, due: Sequence[Switch], settled: Settled) -> Non
             settled.aside.append(key)
 
 
+def _order(switch: Switch) -> tuple[int, bool, str, str]:
+    """Sort by deadline; of two at once the guard of a single task comes second."""
+    guards = switch.scope.startswith(tasks.GUARD)
+    return switch.deadline_watched, guards, switch.namespace, switch.scope
+
+
 def _fire(tx: Transaction, due: Sequence[Switch]) -> list[Switch]:
+    freed, guards = _give_back(tx, [(switch.namespace, switch.scope) for switch in due])
+    switches.stand_down(tx, guards)
+    due = [switch for switch in due if (switch.namespace, switch.scope) not in guards]
     keys = [(switch.namespace, switch.scope) for switch in due]
     namespaces = {switch.namespace for switch in due}
     scoped = leases.of_scopes(tx, keys)
     unscoped = leases.unscoped(tx, namespaces)
     points = checkpoints(tx, keys)
-    freed = _give_back(tx, keys)
     fires = [
         fire(
             switch,
@@ -126,20 +122,30 @@ def _fire(tx: Transaction, due: Sequence[Switch]) -> list[Switch]:
     return [fired.switch for fired in fires]
 
 
-def _give_back(tx: Transaction, keys: Sequence[Key]) -> dict[Key, list[FreedTask]]:
-    """Take the tasks that are claimed under these scopes from their workers."""
+def _give_back(tx: Transaction, keys: Sequence[Key]) -> tuple[dict[Key, list[FreedTask]], set[Key]]:
+    """Take the tasks that are claimed under these scopes from their workers.
+
+    Also gives the guards that have nothing to guard then, which do not fire.
+    """
     freed: dict[Key, list[FreedTask]] = {}
+    guards: set[Key] = set()
+    taken: set[str] = set()
     for key, claimed in tasks.under(tx, keys).items():
+        if key in guards:
+            continue
         freed[key] = []
         for task in claimed:
-            if machine.is_overdue(task, tx.now):
-                # It has timed out, which whoever comes to it next carries out.
+            if task.id in taken:
                 continue
+            taken.add(task.id)
+            guard = (task.namespace, guard_scope(task.id))
+            if task.guard and guard != key:
+                guards.add(guard)
             given = machine.give_back(task, tx.now)
             tasks.write(tx, task, given.task)
             epochs.end(tx, given.task, task.epoch, given.ends, given.ended_at)
             freed[key].append(given.freed)
-    return freed
+    return freed, guards
 
 
 def _tell(tx: Transaction, fires: Sequence[Fired]) -> list[Entry]:

@@ -11,6 +11,7 @@ from msgspec import UNSET, UnsetType
 from mcpl_heartbeat.storage.store import (
     beats,
     briefing,
+    due,
     fires,
     identities,
     journal,
@@ -198,7 +199,7 @@ def _settled_lease(
         scopes.add(lease.scope)
     if not scopes:
         return lease
-    fires.settle(tx, [(who.namespace, each) for each in scopes])
+    due.settle(tx, [(who.namespace, each) for each in scopes])
     return leases.load(tx, who.namespace, key)
 
 
@@ -215,7 +216,7 @@ def _keep(tx: Transaction, before: Lease | None, taken: decide.Taken) -> Result:
 def _checkpoint(tx: Transaction, who: Identity, arguments: CheckpointPutArguments) -> Outcome:
     named = arguments.scope if arguments.workflow_id is UNSET else arguments.workflow_id
     key = (who.namespace, named if isinstance(named, str) else "")
-    fires.settle(tx, [key])
+    due.settle(tx, [key])
     before = fires.checkpoints(tx, [key]).get(key)
     put = checkpoints.put(before, who.namespace, arguments, tx.now)
     if isinstance(put, Failure):

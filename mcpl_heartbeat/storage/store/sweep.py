@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from mcpl_heartbeat.storage.store import fires, schema, switches, tasks, timeouts
+from mcpl_heartbeat.storage.store import due, schema, switches, tasks
 from mcpl_heartbeat.storage.store.ports import Swept
 from mcpl_heartbeat.storage.store.sql import ARMED, HELD
 from mcpl_heartbeat.storage.store.transaction import Transaction
@@ -77,16 +77,20 @@ def sweep(tx: Transaction, most: int) -> Swept:
     """
     overdue, unread = tasks.overdue(tx, most)
     tasks.put_aside(tx, unread)
+    full = len(overdue) + len(unread) == most
     swept = _switches(tx, most - min(len(overdue), most // 2))
-    now = overdue[: most - swept.fired]
-    ended = timeouts.end(tx, now)
-    if not overdue and not unread:
-        return swept
+    if overdue and swept.fired + swept.timed_out:
+        # Some of them may have been lost to their workers, or timed out, by that.
+        overdue, _ = tasks.overdue(tx, most)
+    now = overdue[: max(most - swept.fired - swept.timed_out, 0)]
+    ended = due.end(tx, now)
     return msgspec.structs.replace(
         swept,
-        timed_out=len(ended.tasks),
-        more=swept.more or len(overdue) + len(unread) == most or len(now) < len(overdue),
-        corrupt_tasks=(*unread, *ended.aside),
+        fired=len(tx.late_ms),
+        late_ms=tuple(tx.late_ms),
+        timed_out=swept.timed_out + len(ended.tasks),
+        more=swept.more or full or len(now) < len(overdue),
+        corrupt_tasks=(*unread, *swept.corrupt_tasks, *ended.aside),
     )
 
 
@@ -97,20 +101,22 @@ def _switches(tx: Transaction, most: int) -> Swept:
         return Swept()
     # Up to here every deadline is known: what was not looked at has a later one.
     horizon = tx.now.watched if len(found) < looks else min(found[-1][2], tx.now.watched)
-    due = sorted((row for row in found if row[3] <= horizon), key=lambda row: row[3])
-    chosen = {(row[0], row[1]) for row in due[:most]}
+    late = sorted((row for row in found if row[3] <= horizon), key=lambda row: row[3])
+    chosen = {(row[0], row[1]) for row in late[:most]}
     _move(tx, [row for row in found if row[2] != row[3] and (row[0], row[1]) not in chosen])
     loaded = switches.load(tx, chosen)
     corrupt = [key[1] for key in loaded.corrupt]
     switches.set_aside(tx, loaded)
     ready = [switch for switch in loaded.switches.values() if is_due(switch, tx.now)]
-    settled = fires.fire_all(tx, ready)
+    settled = due.fire(tx, ready)
     corrupt.extend(key[1] for key in settled.aside)
     return Swept(
         fired=len(settled.fired),
         late_ms=tuple(settled.late_ms),
-        more=len(found) == looks or len(due) > most,
+        more=len(found) == looks or len(late) > most,
         corrupt=tuple(corrupt),
+        timed_out=settled.timed_out,
+        corrupt_tasks=tuple(settled.tasks_aside),
     )
 
 

@@ -15,6 +15,7 @@ from mcpl_heartbeat.storage.store import journal, rows, schema
 from mcpl_heartbeat.storage.store.rows import CorruptRow
 from mcpl_heartbeat.storage.store.sql import ByKeys, Key
 from mcpl_heartbeat.storage.store.transaction import Transaction
+from mcpl_heartbeat.watch import switches as decide
 from mcpl_heartbeat.watch.rows import DEFAULT_ACTIONS, Entry, Switch
 
 CORRUPT = "corrupt"
@@ -127,6 +128,14 @@ def write(tx: Transaction, switches: Iterable[Switch]) -> None:
     changed = [_of((s.namespace, s.scope), rows.switch_values(s)) for s in switches]
     if changed:
         tx.conn.execute(_CHANGE, changed)
+
+
+def stand_down(tx: Transaction, keys: Collection[Key]) -> None:
+    """Disarm those of these that are armed, though their deadline may have passed."""
+    armed = [each for each in load(tx, keys).switches.values() if each.state == "armed"]
+    down = [decide.stand_down(each, tx.now) for each in armed]
+    write(tx, [switch for switch, _ in down])
+    journal.write(tx, [entry for _, entry in down])
 
 
 def _of(key: Key, values: dict[str, Any]) -> dict[str, Any]:

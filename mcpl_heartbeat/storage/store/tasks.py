@@ -18,7 +18,8 @@ from mcpl_heartbeat.tasks.rows import Task, guard_scope
 
 CORRUPT = "corrupt"
 """The status of a row that was set aside."""
-_GUARD = guard_scope("")
+GUARD = guard_scope("")
+"""What the scopes of guards begin with."""
 
 _TABLE = schema.tasks
 _PAYLOADS = schema.task_payloads
@@ -167,12 +168,12 @@ def by_ids(
 def under(tx: Transaction, keys: Collection[Key]) -> dict[Key, list[Task]]:
     """Read what is claimed under these scopes, or guarded by a switch on one; without payload.
 
-    A task comes once, with the first of ``keys`` that it is under, in the order of the ids.
+    A task comes with each of ``keys`` that it is under; in the order of the ids.
     """
     guards = {
-        (namespace, scope.removeprefix(_GUARD)): (namespace, scope)
+        (namespace, scope.removeprefix(GUARD)): (namespace, scope)
         for namespace, scope in keys
-        if scope.startswith(_GUARD)
+        if scope.startswith(GUARD)
     }
     rows = list(_OF_SCOPES(tx, keys))
     if guards:
@@ -188,13 +189,7 @@ def under(tx: Transaction, keys: Collection[Key]) -> dict[Key, list[Task]]:
             claims[task.namespace, task.scope][task.id] = task
         if task.guard and (task.namespace, task.id) in guards:
             claims[guards[task.namespace, task.id]][task.id] = task
-    seen: set[str] = set()
-    found: dict[Key, list[Task]] = {}
-    for key in keys:
-        mine = [claims[key][id] for id in sorted(claims.get(key, ())) if id not in seen]
-        seen.update(task.id for task in mine)
-        found[key] = mine
-    return found
+    return {key: [claims[key][id] for id in sorted(claims.get(key, ()))] for key in keys}
 
 
 def insert(tx: Transaction, task: Task) -> None:

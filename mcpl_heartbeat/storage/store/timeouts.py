@@ -1,20 +1,20 @@
 """Timing tasks out: everything that ``timeout_at`` does, for any number of tasks at once.
 
 All of it goes into the transaction that is open. Whoever has a call for a task that is overdue does
-it first; the sweep finds the rest. A task counts as timed out from its very ``timeout_at`` on.
+it first; the sweep finds the rest; both by ``due.py``. A task counts as timed out from its very
+``timeout_at`` on.
 """
 
 from collections.abc import Sequence
 
 import msgspec
 
-from mcpl_heartbeat.storage.store import beats, epochs, mail, tasks
+from mcpl_heartbeat.storage.store import epochs, mail, switches, tasks
 from mcpl_heartbeat.storage.store.engine import Kind, judge
+from mcpl_heartbeat.storage.store.sql import Key
 from mcpl_heartbeat.storage.store.transaction import Transaction
 from mcpl_heartbeat.tasks import machine
 from mcpl_heartbeat.tasks.rows import Task, guard_scope
-from mcpl_heartbeat.watch.identity import agent_of
-from mcpl_heartbeat.watch.rows import Identity
 
 
 class Ended(msgspec.Struct):
@@ -56,7 +56,7 @@ def _end_apart(tx: Transaction, overdue: Sequence[Task], ended: Ended) -> None:
 
 def _end(tx: Transaction, overdue: Sequence[Task]) -> dict[str, Task]:
     post = mail.Post(tx)
-    disarm: list[beats.Beat] = []
+    guards: list[Key] = []
     after: dict[str, Task] = {}
     for task in overdue:
         timed = machine.time_out(task, tx.now, mail.task_id(tx))
@@ -64,15 +64,9 @@ def _end(tx: Transaction, overdue: Sequence[Task]) -> dict[str, Task]:
         tasks.write(tx, task, timed.task)
         if timed.ends is not None and timed.ended_at is not None:
             epochs.end(tx, timed.task, task.epoch, timed.ends, timed.ended_at)
-        disarm += [(_owner(tx, task.namespace), each) for each in timed.guard]
+        guards += [(task.namespace, each.scope) for each in timed.guard]
         if timed.review is not None:
             post.put(timed.review, review=guard_scope(task.id))
-    # When no task is claimed any more: a guard that is due as well fires, and has nothing to free.
-    if disarm:
-        beats.take(tx, disarm)
+    switches.stand_down(tx, guards)
     post.flush()
     return after
-
-
-def _owner(tx: Transaction, namespace: str) -> Identity:
-    return Identity(namespace=namespace, agent=agent_of(tx.salt, namespace), registered_at=0)

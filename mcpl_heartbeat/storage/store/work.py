@@ -15,7 +15,7 @@ import msgspec
 import sqlalchemy as sa
 from msgspec import UNSET
 
-from mcpl_heartbeat.storage.store import beats, epochs, fires, schema, tasks, timeouts
+from mcpl_heartbeat.storage.store import beats, due, epochs, schema, tasks, timeouts
 from mcpl_heartbeat.storage.store.ports import Outcome, Unsettled
 from mcpl_heartbeat.storage.store.sql import ARMED, Key
 from mcpl_heartbeat.storage.store.switches import Loaded
@@ -36,7 +36,7 @@ from mcpl_heartbeat.tasks.results import (
     ListAgentTasksResult,
     PaginationView,
 )
-from mcpl_heartbeat.tasks.rows import Task, guard_scope
+from mcpl_heartbeat.tasks.rows import Task
 from mcpl_heartbeat.watch.failures import Failure, invalid
 from mcpl_heartbeat.watch.rows import Identity
 
@@ -72,8 +72,8 @@ def _refuse(_: Transaction, found: Sequence[Any]) -> Any:
     return timeouts.Ended()
 
 
-WRITING = Hand(fires.settle, timeouts.end, tasks.put_aside)
-LOOKING = Hand(fires.peek, _refuse, _refuse)
+WRITING = Hand(due.settle, due.end, tasks.put_aside)
+LOOKING = Hand(due.peek, _refuse, _refuse)
 
 
 def read(tx: Transaction, who: Identity, arguments: Any, hand: Hand) -> Outcome:
@@ -108,7 +108,7 @@ def claim(tx: Transaction, who: Identity, arguments: ClaimAgentTaskArguments) ->
     """Take a task."""
     # What the switch of the new claim's scope would take is not to be taken from it at once.
     if isinstance(arguments.scope, str):
-        fires.settle(tx, [(who.namespace, arguments.scope)])
+        due.settle(tx, [(who.namespace, arguments.scope)])
     outcome = _change(tx, who, arguments.task_id, arguments, machine.claim, whole=True)
     if not isinstance(outcome, ClaimAgentTaskResult) or not outcome.replayed:
         return outcome
@@ -184,7 +184,7 @@ def _find(tx: Transaction, who: Identity, id: str, *, whole: bool, hand: Hand) -
     if task is None or task.status not in ("available", "claimed"):
         return task
     if not machine.is_overdue(task, tx.now):
-        keys = _keys([task])
+        keys = due.takers([task])
         if not keys:
             return task
         hand.switches(tx, keys)
@@ -200,13 +200,6 @@ def _find(tx: Transaction, who: Identity, id: str, *, whole: bool, hand: Hand) -
     if ended.aside:
         raise Corrupt(id, "cannot be timed out")
     return ended.tasks[id]
-
-
-def _keys(found: Collection[Task]) -> list[Key]:
-    """Name the switches that can take these tasks from their workers."""
-    keys = [(task.namespace, task.scope) for task in found if task.scope is not None]
-    keys += [(task.namespace, guard_scope(task.id)) for task in found if task.guard]
-    return keys
 
 
 def _keyed(tx: Transaction, who: Identity, dedupe_key: str) -> Task | None:
@@ -238,8 +231,8 @@ def _list(
     if after is None:
         return invalid("list_agent_tasks", ["cursor: is none that next_cursor gave"])
     sought = {"namespace": who.namespace, "watched": tx.now.watched, "most": MOST_DUE}
-    due = tx.conn.execute(_DUE, sought).scalars().all()
-    hand.switches(tx, [(who.namespace, scope) for scope in due])
+    scopes = tx.conn.execute(_DUE, sought).scalars().all()
+    hand.switches(tx, [(who.namespace, scope) for scope in scopes])
     status = None if arguments.status is UNSET else arguments.status
     rows = tasks.page(tx, who.namespace, status, after, arguments.limit + 1)
     more = len(rows) > arguments.limit
@@ -250,7 +243,8 @@ def _list(
     if overdue:
         to_end, _ = tasks.to_end(tx, overdue)
         ended = hand.timeouts(tx, to_end)
-        found |= ended.tasks
+        # With them a switch may have fired that took others of these.
+        found, _ = tasks.by_ids(tx, who.namespace, list(found))
         corrupt += ended.aside
     return ListAgentTasksResult(
         server_time=tx.now.server_time,

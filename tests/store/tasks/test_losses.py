@@ -133,28 +133,6 @@ def test_a_guard_that_cannot_be_armed_refuses_the_claim_whole(rig: Rig) -> None:
     assert claim(agent, id, guard=guard()) == 2
 
 
-@pytest.mark.requirement("tasks.store.fire-gives-back")
-def test_two_switches_that_fire_at_once_give_a_task_back_once(rig: Rig) -> None:
-    agent = rig.agent()
-    id = make(agent, lease_seconds=30)
-    agent.heartbeat(on_expiry=["queue_alert"], notify_address=agent.address)
-    alert = guard(on_expiry=["queue_alert"], notify_address=agent.address)
-    claim(agent, id, scope="s", guard=alert)
-    rig.advance(30)
-    assert rig.sweep().fired == 2
-    told = [envelope["alert"] for envelope in rig.rows(schema.envelopes)]
-    assert (
-        sum(
-            id in json.loads(each).get("released_tasks", [{}])[0].get("id", "")
-            for each in told
-            if "released_tasks" in json.loads(each)
-        )
-        == 1
-    )
-    assert len(get(agent, id).epochs) == 1
-    assert claim(agent, id) == 3
-
-
 @pytest.mark.requirement("tasks.store.timeout", "tasks.store.audit")
 def test_at_its_timeout_a_task_is_over_whoever_holds_it(rig: Rig) -> None:
     agent = rig.agent()
