@@ -39,7 +39,7 @@ from mcpl_heartbeat.watch.results import (
     SendResult,
 )
 from mcpl_heartbeat.watch.rows import Alert, BoxLoad, Envelope
-from mcpl_heartbeat.watch.switches import split_address
+from mcpl_heartbeat.watch.switches import DEFAULT_BOX, split_address
 from mcpl_heartbeat.watch.texts import alert_objective
 
 PLACES = 1000
@@ -49,7 +49,8 @@ RESERVED = 32
 FOREIGN_RESERVED = 16
 """How many of those at most may go to alerts of switches in another namespace."""
 MAX_BOXES = 64
-"""How many boxes of one agent ordinary mail may keep filled."""
+"""Beyond how many filled boxes of one agent ordinary mail opens no other. The default box is always
+to be had: by filling others nobody can keep mail out of it."""
 FOLDED_SCOPES = 20
 """Of how many folded alerts the scopes are kept."""
 FARTHEST_MS = 365 * 86_400_000
@@ -266,7 +267,8 @@ def _place_message(load: BoxLoad, envelope: Envelope) -> Envelope | Failure:
             "The mailbox is full: nothing was queued.",
             "Send it again later, when its reader has acknowledged some of its mail.",
         )
-    if load.pending == 0 and load.boxes >= MAX_BOXES:
+    opens = load.pending == 0 and envelope.box != DEFAULT_BOX
+    if opens and load.boxes >= MAX_BOXES:
         return failure(
             "mailbox_full",
             f"That agent has mail in {MAX_BOXES} boxes, and this would open another: nothing was "

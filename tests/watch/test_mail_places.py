@@ -7,7 +7,7 @@ from mcpl_heartbeat.watch import mail
 from mcpl_heartbeat.watch.failures import Failure
 from mcpl_heartbeat.watch.mail import Fold
 from mcpl_heartbeat.watch.rows import BoxLoad
-from tests.watch.mailing import START, acking, alert_mail, at, letter
+from tests.watch.mailing import READER, START, acking, alert_mail, at, letter
 
 
 def load(messages: int = 0, own: int = 0, foreign: int = 0, boxes: int = 1) -> BoxLoad:
@@ -38,13 +38,21 @@ def load(messages: int = 0, own: int = 0, foreign: int = 0, boxes: int = 1) -> B
     ],
 )
 def test_ordinary_mail_leaves_the_reserve_alone(filled: BoxLoad, queued: bool) -> None:
-    envelope = letter()
+    envelope = letter(to=f"agent:{READER}/work")
     placed = mail.place(filled, envelope, own=False)
     if queued:
         assert placed is envelope
     else:
         assert isinstance(placed, Failure)
         assert (placed.code, placed.status) == ("mailbox_full", 409)
+
+
+@pytest.mark.requirement("watch.mail.places")
+@pytest.mark.parametrize(("messages", "queued"), [(0, True), (967, True), (968, False)])
+def test_no_number_of_other_boxes_keeps_mail_out_of_the_inbox(messages: int, queued: bool) -> None:
+    envelope = letter()
+    placed = mail.place(load(messages, boxes=64), envelope, own=False)
+    assert (placed is envelope) is queued
 
 
 @pytest.mark.requirement("watch.mail.places")

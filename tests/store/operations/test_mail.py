@@ -120,6 +120,8 @@ def test_an_agent_has_no_more_than_64_boxes_filled_by_ordinary_mail(rig: Rig) ->
     assert agent.send(to=to[3], objective="x").queued
     agent.inbox_ack(task_id=agent.inbox_poll(box="b0").envelope.task_id)
     assert agent.send(to=to[64], objective="x").queued
+    assert refused(agent.send(to=to[0], objective="x")).code == "mailbox_full"
+    assert agent.send(to=agent.address, objective="as the refusal advises").queued
 
 
 @pytest.mark.requirement("watch.store.corrupt")
