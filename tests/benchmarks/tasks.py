@@ -1,0 +1,200 @@
+"""Measure the tasks wing on SQLite: ``tasks.py [options]``.
+
+Claims, heartbeats and submits a second, by 1, 4 and 16 workers that contend on 10,000 tasks, each
+beside SQLite alone doing the same with as many a commit; and what a claim and a list cost with
+1,000,000 closed tasks, beside the same with none. Nothing is asserted: a figure over its goal is
+printed as "over" and the exit code stays 0. It is 1 only when a figure could not be taken.
+"""
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import sqlite3
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import trio
+from msgspec import Raw
+
+from mcpl_heartbeat.shell.desk import Desk
+from mcpl_heartbeat.storage.store.ports import Ask
+from mcpl_heartbeat.watch.failures import Failure
+from tests.benchmarks.bare import middle
+from tests.benchmarks.bench import Unmeasurable
+from tests.benchmarks.queues import OUTPUTS, BareQueue, fill, id_of
+from tests.benchmarks.rounds import Goal, Row
+from tests.benchmarks.shelf import Shelf
+from tests.benchmarks.wake import plain, progress, show
+from tests.benchmarks.watched import Watch
+
+TASKS = 10_000
+PHASES = ("claim", "heartbeat", "submit")
+
+
+def asked(shelf: Shelf, phase: str, number: int) -> Ask:
+    """One call of a worker."""
+    more: dict[str, object] = {"agent_id": "worker"}
+    if phase != "claim":
+        more = {"execution_epoch": 2}
+    if phase == "submit":
+        more["outputs"] = Raw(OUTPUTS.encode())
+    return shelf.ask(f"{phase}_agent_task", task_id=id_of(number), **more)
+
+
+def by_desk(shelf: Shelf, phase: str, numbers: Sequence[int], workers: int) -> float:
+    """All of them, by so many at a time who take the next from one queue; calls a second."""
+    asks = iter([asked(shelf, phase, number) for number in numbers])
+
+    async def worker(desk: Desk) -> None:
+        for ask in asks:
+            told = await desk.call(ask.tool, ask.arguments, ask.secret)
+            if isinstance(told, Failure):
+                raise Unmeasurable(told.message)
+
+    async def all_of_them() -> float:
+        desk = Desk(shelf.store)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(desk.run)
+            begun = time.perf_counter()
+            async with trio.open_nursery() as crew:
+                for _ in range(workers):
+                    crew.start_soon(worker, desk)
+            spent = time.perf_counter() - begun
+            await desk.aclose()
+        return len(numbers) / spent
+
+    return trio.run(all_of_them)
+
+
+def by_sql(bare: BareQueue, phase: str, numbers: Sequence[int], workers: int) -> float:
+    """The same, with as many a commit as there are workers."""
+    do: Callable[[Sequence[int]], None] = getattr(bare, phase)
+    begun = time.perf_counter()
+    for first in range(0, len(numbers), workers):
+        do(numbers[first : first + workers])
+    return len(numbers) / (time.perf_counter() - begun)
+
+
+def contended(watch: Watch) -> list[Row]:
+    """Claims, heartbeats and submits a second, by few and by many workers."""
+    found = []
+    for workers in (1, 4, 16):
+        rounds = 3 if watch.quick else 7
+        each = min(100 * workers, TASKS // (rounds + 1))
+        series: dict[str, list[list[float]]] = {phase: [[], []] for phase in PHASES}
+        bare = BareQueue(watch.folder / f"bare-{workers}", TASKS)
+        with watch.shelf() as shelf:
+            fill(shelf, TASKS, 0)
+            for number in range(rounds + 1):
+                name = f"{workers} workers"
+                watch.say(
+                    f"{name}: round {number} of {rounds}" if number else f"{name}: warming up"
+                )
+                # Neighbours in no order, as a queue that many take from is.
+                numbers = [(each * number + i) * 7_919 % TASKS for i in range(each)]
+                for phase in PHASES:
+                    alone = by_sql(bare, phase, numbers, workers)
+                    ours = by_desk(shelf, phase, numbers, workers)
+                    if number:
+                        series[phase][0].append(alone)
+                        series[phase][1].append(ours)
+        bare.close()
+        found += [
+            Row(f"{phase}s, {workers} worker{'s'[: workers > 1]}", "/s", series[phase])
+            for phase in PHASES
+        ]
+    return found
+
+
+def among_closed(watch: Watch) -> list[Row]:
+    """A claim and a list among many closed tasks (value), and among none (bare)."""
+    closed = 50_000 if watch.quick else 1_000_000
+    with watch.shelf() as shelf:
+        fill(shelf, 2_000, 0)
+        few = costs(shelf, 0)
+        watch.say(f"closing {closed:,}")
+        fill(shelf, closed, TASKS, closed=True)
+        many = costs(shelf, 1_000)
+    return [
+        Row(f"{name}, {closed:,} closed", "ms", [few[name], many[name]], Goal("ratio", "<=", 1.5))
+        for name in few
+    ]
+
+
+def costs(shelf: Shelf, first: int) -> dict[str, list[float]]:
+    """How long (ms) calls take, one at a time."""
+    found: dict[str, list[float]] = {"a claim": [], "a list of 50 available": [], "a sweep": []}
+    look = shelf.ask("list_agent_tasks", status="available")
+
+    def timed(name: str, do: Callable[[], object]) -> None:
+        begun = time.perf_counter()
+        told = do()
+        found[name].append((time.perf_counter() - begun) * 1000)
+        if isinstance(told, Failure):
+            raise Unmeasurable(told.message)
+
+    for number in range(first, first + 300):
+        ask = asked(shelf, "claim", number)
+        timed("a claim", lambda ask=ask: shelf.store.answer([ask])[0])  # type: ignore[misc]
+        timed("a list of 50 available", lambda: shelf.store.look(look))
+        timed("a sweep", lambda: shelf.store.sweep(200))
+    # Of ten at a time the middle one, so that a round is what a call mostly takes.
+    return {
+        name: [middle(times[at : at + 10]) for at in range(50, len(times), 10)]
+        for name, times in found.items()
+    }
+
+
+FIGURES: dict[str, Callable[[Watch], list[Row]]] = {
+    "contended": contended,
+    "closed": among_closed,
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the figures asked for and print them; the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="tasks.py",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--only", action="append", choices=list(FIGURES))
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, smaller loads")
+    parser.add_argument("--json", action="store_true", help="with every round, for machines")
+    parser.add_argument("--dir", help="where the stores go (its disk is what commits wait for)")
+    options = parser.parse_args(arguments)
+    folder = Path(tempfile.mkdtemp(prefix="tasks-bench-", dir=options.dir))
+    watch = Watch((), folder, options.quick, progress)
+    rows: list[Row] = []
+    failed: dict[str, str] = {}
+    try:
+        for name in options.only or FIGURES:
+            try:
+                rows.extend(FIGURES[name](watch))
+            except (Unmeasurable, OSError) as error:
+                failed[name] = str(error)
+    finally:
+        progress("")
+        shutil.rmtree(folder, ignore_errors=True)
+    about: dict[str, object] = {
+        "bare_python": f"SQLite {sqlite3.sqlite_version} in {platform.python_version()}",
+        "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs",
+        "load_average": round(os.getloadavg()[0], 2),
+        "quick": options.quick,
+    }
+    if options.json:
+        print(json.dumps({**about, "figures": list(map(plain, rows)), "failed": failed}, indent=1))
+    else:
+        show(about, rows, failed)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
