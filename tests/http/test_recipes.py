@@ -6,57 +6,57 @@ import shlex
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.http.server import PATIENCE, server
 
 RECIPES = Path(__file__).parents[2] / "recipes"
-PAGE = (RECIPES / "serve.md").read_text("utf-8")
+README = (RECIPES.parent / "README.md").read_text("utf-8")
 UNIT = (RECIPES / "mcpl-heartbeat.service").read_text("utf-8")
 
 
-def curls() -> list[str]:
-    """Every curl command of the page, in its order."""
-    return [line for line in PAGE.splitlines() if line.startswith("curl ")]
+def walk_through(url: str) -> str:
+    """The README's block of commands, for a server at ``url``; it polls instead of sleeping."""
+    block = re.findall("```sh\n(URL=.*?)```", README, re.DOTALL)[0]
+    block = re.sub("^URL=.*$", f"URL={url}", block, count=1, flags=re.MULTILINE)
+    return re.sub(
+        "^sleep 4; (.*?)  +#.*$",
+        r'until found=$(\1); echo "$found" | grep -q task_id; do :; done; echo "$found"',
+        block,
+        flags=re.MULTILINE,
+    )
 
 
 @pytest.mark.requirement("watch.serve.recipe")
-@pytest.mark.skipif(shutil.which("curl") is None, reason="the page's commands need curl")
-def test_the_page_can_be_followed_with_curl(tmp_path: Path) -> None:
+@pytest.mark.skipif(shutil.which("curl") is None, reason="the README's commands need curl")
+def test_the_readmes_walk_through_shows_who_died_and_what_was_freed(tmp_path: Path) -> None:
     with server(tmp_path, "--store", f"sqlite:///{tmp_path}/store.db") as started:
-        names = {"URL": started.url, "PATH": "/usr/bin:/bin:/usr/local/bin"}
-
-        def follow(command: str) -> Any:
-            done = subprocess.run(
-                ["sh", "-euc", command],
-                env=names,
-                capture_output=True,
-                timeout=PATIENCE,
-                check=True,
-            )
-            return json.loads(done.stdout)
-
-        commands = iter(curls())
-        worker, keeper = follow(next(commands)), follow(next(commands))
-        names |= {
-            "WORKER": worker["agent_secret"],
-            "KEEPER": keeper["agent_secret"],
-            "KEEPER_ADDRESS": keeper["address"],
-        }
-        assert follow(next(commands))["acquired"] is True
-        assert follow(next(commands))["saved"] is True
-        assert follow(next(commands))["state"] == "armed"
-        poll = next(commands)
-        # The switch's two seconds are real ones here, and the sweep comes after them.
-        while (alert := follow(poll)["envelope"]) is None:
-            assert started.process.poll() is None
-        assert alert["scope"] == "job"
-        assert [freed["key"] for freed in alert["released"]] == ["database"]
-        assert alert["resume"]["next_action"] == "Read page 7."
-        assert follow(next(commands))["failed"] is True
-        assert next(commands, None) is None
+        script = walk_through(started.url)
+        assert "sleep" not in script
+        done = subprocess.run(
+            ["sh", "-euc", script],
+            env={"PATH": "/usr/bin:/bin:/usr/local/bin"},
+            capture_output=True,
+            timeout=PATIENCE,
+            check=True,
+            text=True,
+        )
+    told, read = [], json.JSONDecoder()
+    rest = done.stdout.strip()
+    while rest:
+        one, end = read.raw_decode(rest)
+        told.append(one)
+        rest = rest[end:].strip()
+    lease, checkpoint, beat, poll, briefing = told
+    assert lease["acquired"] is checkpoint["saved"] is True
+    assert beat["state"] == "armed"
+    alert = poll["envelope"]
+    assert (alert["scope"], alert["agent_id"]) == ("job", "worker-1")
+    assert [freed["key"] for freed in alert["released"]] == ["database"]
+    assert alert["resume"]["next_action"] == "Read page 7."
+    assert briefing["failed"] is True
+    assert len(briefing["deaths"]) == 1
 
 
 @pytest.mark.requirement("watch.serve.recipe")
