@@ -143,12 +143,12 @@ def at_rest(
 
 
 def with_delivery(
-    result: HeartbeatResult, *, alert: bool | None, nudge: bool | None
+    result: HeartbeatResult, *, alert: bool | None, itself: bool | None
 ) -> HeartbeatResult:
-    """Add how an alert, and the nudge, would reach whom they are for (issue 4 §4).
+    """Add how an alert, a nudge and a wake for tasks would reach whom they are for (issue 4 §4).
 
-    ``alert``: whether a server is connected that can wake whom the alert is for; ``nudge``: the
-    same for the beating agent itself; ``None``: not looked up.
+    ``alert``: whether a server is connected that can wake whom the alert is for; ``itself``: the
+    same for the beating agent; ``None``: not looked up.
     """
     notes = list(result.notes)
     delivery = result.alert_delivery
@@ -159,10 +159,15 @@ def with_delivery(
                 f"Nothing can wake {result.notify_address} at present: the alert can only be "
                 "collected with inbox_poll."
             )
-    if nudge is False and result.nudge_seconds:
+    if itself is False and result.nudge_seconds:
         notes.append(
             "No server can wake you at present, so nudge_seconds has no effect: beat in time by "
             "yourself."
+        )
+    if itself is False and result.wake_on_tasks is True:
+        notes.append(
+            "No server that can wake you is known at present, so do not count on wake_on_tasks: "
+            "list_agent_tasks shows what can be claimed."
         )
     return msgspec.structs.replace(result, alert_delivery=delivery, notes=tuple(notes))
 

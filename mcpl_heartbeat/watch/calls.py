@@ -14,7 +14,7 @@ from mcpl_heartbeat.watch.results import Result
 from mcpl_heartbeat.watch.texts import text_of as watch_text_of
 
 TELLING = frozenset({"switch_status", "whoami", "inbox_poll"})
-"""The tools whose replies say why a push does not reach the agent."""
+"""The tools whose replies say why a push does not reach the agent, whatever they came to."""
 
 UNWORDED = (
     "Internal error after the store was asked: what the call changed is kept. Look with "
@@ -22,6 +22,10 @@ UNWORDED = (
 )
 
 Answer = Callable[[ToolResult], None]
+
+
+def _no_troubles(tool: str, result: Result) -> tuple[str, ...]:
+    return ()
 
 
 class _Asked(msgspec.Struct, frozen=True):
@@ -32,8 +36,9 @@ class _Asked(msgspec.Struct, frozen=True):
 
 
 class WatchCalls:
-    """The calls that are under way. ``troubles`` are sentences on pushes that do not arrive.
+    """The calls that are under way.
 
+    ``troubles`` gives sentences on pushes that do not arrive, for what an own call came to.
     ``text_of`` words what came of one; ``looks`` names tools that show it, should that fail.
     """
 
@@ -42,7 +47,7 @@ class WatchCalls:
         *,
         emit: Callable[[Action], None],
         ask_id: Callable[[], int],
-        troubles: Callable[[], tuple[str, ...]] = tuple,
+        troubles: Callable[[str, Result], tuple[str, ...]] = _no_troubles,
         text_of: Callable[[str, Result | Failure], str] = watch_text_of,
         looks: str = "switch_status, whoami or resume_packet",
     ) -> None:
@@ -85,7 +90,7 @@ class WatchCalls:
             if outcome.server_time is UNSET:
                 outcome = msgspec.structs.replace(outcome, server_time=utc_time(now.wall))
             return ToolResult(self._text_of(asked.tool, outcome), outcome, is_error=True)
-        if asked.own and asked.tool in TELLING:
-            notes = (*outcome.notes, *self._troubles())
-            outcome = msgspec.structs.replace(outcome, notes=notes)
+        troubles = self._troubles(asked.tool, outcome) if asked.own else ()
+        if troubles:
+            outcome = msgspec.structs.replace(outcome, notes=(*outcome.notes, *troubles))
         return ToolResult(self._text_of(asked.tool, outcome), outcome)

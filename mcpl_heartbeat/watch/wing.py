@@ -10,14 +10,14 @@ from mcpl_heartbeat.actions import Listen, Moment, Push
 from mcpl_heartbeat.jsonrpc.messages import Answer
 from mcpl_heartbeat.mcp.arguments import Accepted, Refused
 from mcpl_heartbeat.mcp.tools import Rules, Tool, ToolResult
-from mcpl_heartbeat.policy.manifest import WATCH
+from mcpl_heartbeat.policy.manifest import TASKS, WATCH
 from mcpl_heartbeat.policy.pushing import Taken, read_answer
 from mcpl_heartbeat.watch import nudges, pushes
+from mcpl_heartbeat.watch.calls import TELLING, WatchCalls
 from mcpl_heartbeat.watch.calls import Answer as Give
-from mcpl_heartbeat.watch.calls import WatchCalls
 from mcpl_heartbeat.watch.clock import Reading
 from mcpl_heartbeat.watch.failures import Failure
-from mcpl_heartbeat.watch.results import Result
+from mcpl_heartbeat.watch.results import HeartbeatResult, Result
 from mcpl_heartbeat.watch.rows import Envelope
 from mcpl_heartbeat.watch.tools import TOOLS
 from mcpl_heartbeat.watch.words import counted
@@ -49,7 +49,7 @@ class WatchWing:
         self._outgoing = connection.outgoing
         self._emit = connection.emit
         self._calls = WatchCalls(
-            emit=connection.emit, ask_id=connection.ask_id, troubles=self._troubles
+            emit=connection.emit, ask_id=connection.ask_id, troubles=self._troubles_of
         )
         parts: dict[str, Any] = {
             "zone": connection.zone,
@@ -143,6 +143,19 @@ class WatchWing:
             return "the host is gone"
         denied = self._gate.verdict(pushes.FEATURE_SET)
         return None if denied is None else denied.reason
+
+    def _troubles_of(self, tool: str, result: Result) -> tuple[str, ...]:
+        """Say what does not reach the agent, where it looks or has just asked for it."""
+        if tool in TELLING:
+            return self._troubles()
+        denied = self._gate.verdict(TASKS.name)
+        asked = isinstance(result, HeartbeatResult) and result.wake_on_tasks is True
+        # Where no push at all can leave the store has said so.
+        if not asked or denied is None or self._blocked is not None:
+            return ()
+        return (
+            f"Claimable tasks cannot wake you here, look with list_agent_tasks: {denied.reason}.",
+        )
 
     def _troubles(self) -> tuple[str, ...]:
         if self._blocked is not None:

@@ -6,7 +6,7 @@ from mcpl_heartbeat.actions import Woken
 from mcpl_heartbeat.storage.store.ports import News, Work
 from mcpl_heartbeat.tasks.wing import TASKS_WING
 from mcpl_heartbeat.watch.wing import WATCH_WING
-from tests.session.watching import READING
+from tests.session.watching import READING, beaten
 from tests.world import ACCEPTED, World, accept, refuse, silence
 
 GRANT = {
@@ -152,3 +152,18 @@ def test_a_server_that_leaves_lets_go_of_what_was_not_answered() -> None:
     world.leave()
     assert world.woken == [Woken(work(), taken=False)]
     assert not world.seeking
+
+
+@pytest.mark.requirement("tasks.push.told")
+@pytest.mark.parametrize(
+    ("policy", "wanted", "said"),
+    [(WITHOUT, True, True), (WITHOUT, False, False), (GRANT, True, False)],
+)
+def test_a_beat_that_asks_for_wakes_which_the_host_denies_is_told_so(
+    policy: object, wanted: bool, said: bool
+) -> None:
+    world = tasks_world(policy=policy)
+    id = world.begin_call("heartbeat", scope="s", expect_within_seconds=60, wake_on_tasks=wanted)
+    world.tell(world.asks[-1], beaten(world.asks[-1]))
+    text = world.reply(id)["result"]["content"][0]["text"]
+    assert ("Claimable tasks cannot wake you here" in text) is said

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpl_heartbeat.watch import switches, texts
+from mcpl_heartbeat.watch import beats, switches, texts
 from tests.watch.switching import armed, at, beaten, disarmed, fired
 
 
@@ -42,3 +42,15 @@ def test_the_reply_says_so_in_words() -> None:
     said = texts.text_of("heartbeat", beaten(None, at(), wake_on_tasks=True).result)
     assert "you are woken when agent tasks can be claimed" in said
     assert "tasks" not in texts.text_of("heartbeat", beaten(None, at()).result)
+
+
+@pytest.mark.requirement("tasks.push.told")
+def test_where_nothing_can_wake_the_agent_the_reply_says_so() -> None:
+    result = beaten(None, at(), wake_on_tasks=True).result
+    (note,) = beats.with_delivery(result, alert=None, itself=False).notes
+    assert "wake_on_tasks" in note
+    assert "list_agent_tasks" in note
+    for itself in (True, None):
+        assert beats.with_delivery(result, alert=None, itself=itself) == result
+    bare = beaten(None, at()).result
+    assert beats.with_delivery(bare, alert=None, itself=False) == bare

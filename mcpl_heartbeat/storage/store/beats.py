@@ -90,7 +90,7 @@ def _deliveries(
         if isinstance(outcome, HeartbeatResult):
             if outcome.notify_address:
                 sought.add(_agent(outcome.notify_address))
-            if outcome.nudge_seconds:
+            if _wakes_itself(outcome):
                 sought.add(who.agent)
     if not sought:
         return list(outcomes)
@@ -101,7 +101,11 @@ def _deliveries(
         else with_delivery(
             outcome,
             alert=_agent(outcome.notify_address) in here if outcome.notify_address else None,
-            nudge=who.agent in here if outcome.nudge_seconds else None,
+            itself=who.agent in here if _wakes_itself(outcome) else None,
         )
         for (who, _), outcome in zip(beats, outcomes, strict=True)
     ]
+
+
+def _wakes_itself(result: HeartbeatResult) -> bool:
+    return bool(result.nudge_seconds) or result.wake_on_tasks is True

@@ -230,6 +230,14 @@ def test_a_nudge_that_cannot_arrive_is_said(rig: Rig) -> None:
     assert not agent.heartbeat().notes
 
 
+@pytest.mark.requirement("tasks.push.told")
+def test_a_wake_for_tasks_that_cannot_arrive_is_said(rig: Rig) -> None:
+    agent = rig.agent()
+    assert "wake_on_tasks" in " ".join(agent.heartbeat(wake_on_tasks=True).notes)
+    rig.present(agent)
+    assert not agent.heartbeat().notes
+
+
 @pytest.mark.requirement("watch.store.resolves", "field.38.resolved-alert")
 def test_a_beat_resolves_the_alert_of_that_fire_and_no_other(rig: Rig) -> None:
     agent, boss = rig.agent("a"), rig.agent("b")
