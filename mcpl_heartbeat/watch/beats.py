@@ -82,8 +82,9 @@ def alternation(before: Switch, arguments: HeartbeatArguments, now: Reading) -> 
     if now.real - before.other_at > 2 * before.window_ms:
         return ()
     return (
-        f"{arguments.agent_id!r} and {last!r} take turns at beating this scope: while one of them "
-        "lives, the switch cannot tell that the other has died. Give each a scope of its own.",
+        f"The label of who beats this scope has changed twice of late, now from {last!r} to "
+        f"{arguments.agent_id!r}: if both live, the switch cannot tell when one of them dies. Give "
+        "each a scope of its own.",
     )
 
 

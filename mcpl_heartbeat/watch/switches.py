@@ -116,11 +116,6 @@ def is_due(switch: Switch, now: Reading) -> bool:
     return switch.state == "armed" and switch.deadline_watched <= now.watched
 
 
-def next_check(switch: Switch) -> int:
-    """Give the watched time (ms) at which a sweep has to look at it."""
-    return switch.deadline_watched
-
-
 def after_gap(deadline_watched: int, window_ms: int, now: Reading) -> int:
     """Give the deadline (watched ms) that holds once watching goes on after a gap.
 

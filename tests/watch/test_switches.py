@@ -246,6 +246,19 @@ def test_two_labels_that_take_turns_are_warned_of_by_name() -> None:
 
 
 @pytest.mark.requirement("watch.switch.two-instances")
+def test_a_third_label_is_not_said_to_take_turns() -> None:
+    switch = armed(at(), agent_id="a")
+    for label in ("b", "c"):
+        outcome = beaten(switch, at(1_000), agent_id=label)
+        assert outcome.switch is not None
+        switch = outcome.switch
+    assert outcome.result.warnings is not UNSET
+    assert outcome.result.warnings[0].startswith(
+        "The label of who beats this scope has changed twice of late, now from 'b' to 'c': if "
+    )
+
+
+@pytest.mark.requirement("watch.switch.two-instances")
 @pytest.mark.parametrize(
     "beats",
     [
