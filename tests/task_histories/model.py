@@ -75,14 +75,18 @@ class TaskModel(Model):
                 job.expires = least
 
     def fire(self, who: int, scope: str) -> None:
-        """A missed beat gives back what is claimed under its scope."""
+        """A missed beat gives back what is claimed under its scope, if nothing else came first."""
         super().fire(who, scope)
+        at = self.real_of(self.switches[who, scope].deadline)
         for job in self.jobs.values():
-            if job.who != who:
-                continue
-            self.time_out(job)
-            if job.status == "claimed" and job.scope == scope:
-                self.give_back(job)
+            if job.who == who and job.scope == scope and job.status == "claimed":
+                if job.timeout < at:
+                    self.guard(job)
+                    self.time_out(job)
+                elif job.guard and job.expires is not None and self.real_of(job.expires) < at:
+                    self.guard(job)
+                else:
+                    self.give_back(job, at == job.timeout)
 
     def swept(self, fired: int) -> None:
         """All that is due is done; guards are among what fired."""
@@ -100,14 +104,26 @@ class TaskModel(Model):
                 lapse = self.real_of(job.expires)
                 early = lapse < job.timeout
                 self.end(job, *((LAPSED, lapse) if early else (("timed_out",), job.timeout)))
-            job.status, job.expires = "timed_out", None
+            job.status, job.expires, job.scope, job.guard = "timed_out", None, None, False
 
-    def give_back(self, job: Job) -> None:
-        """Take it from its worker."""
+    def guard(self, job: Job) -> None:
+        """The switch of a claim fires when its lease lapses, if that is before the timeout."""
+        if job.status == "claimed" and job.guard and job.expires is not None:
+            at = self.real_of(job.expires)
+            if job.expires <= self.watched and at <= job.timeout:
+                self.give_back(job, at == job.timeout)
+
+    def give_back(self, job: Job, at_timeout: bool) -> None:
+        """Take it from its worker. When its timeout comes at that very time, it is either."""
         assert job.expires is not None
         lapse = self.real_of(job.expires)
         late = job.expires <= self.watched
-        self.end(job, LAPSED if late else ("switch_fired",), min(lapse, self.real))
+        causes = LAPSED if late else ("switch_fired",)
+        self.end(
+            job,
+            (*causes, "timed_out") if at_timeout else causes,
+            min(lapse, self.real, job.timeout),
+        )
         job.status, job.expires, job.scope, job.guard = "available", None, None, False
 
     def end(self, job: Job, causes: tuple[str, ...], at: int) -> None:
@@ -115,12 +131,11 @@ class TaskModel(Model):
         job.held[-1].ended, job.held[-1].causes = at, causes
 
     def settle(self, job: Job) -> None:
-        """Do what is due on a task before anything else is done with it."""
-        self.time_out(job)
+        """Do what is due on a task before anything else is done with it, in its order."""
         if job.status == "claimed" and job.scope is not None:
             self.switch(job.who, job.scope)
-        if job.status == "claimed" and job.guard and not self.live(job):
-            self.give_back(job)
+        self.guard(job)
+        self.time_out(job)
 
     def live(self, job: Job) -> bool:
         """Whether a worker holds it."""
