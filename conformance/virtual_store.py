@@ -10,11 +10,11 @@ from typing import Any, Protocol
 from mcpl_heartbeat.actions import Ask, Listen, Moment, Seek, Settle, Woken
 from mcpl_heartbeat.shell import agent_key
 from mcpl_heartbeat.shell.environment import Environment
+from mcpl_heartbeat.shell.identity import registration, unknown_key
 from mcpl_heartbeat.shell.watching import POLL_EVERY, PRESENT_EVERY
 from mcpl_heartbeat.storage.store import ports
 from mcpl_heartbeat.storage.store.ports import StoreError
 from mcpl_heartbeat.storage.store.store import Store
-from mcpl_heartbeat.watch.arguments import RegisterArguments
 from mcpl_heartbeat.watch.failures import failure, unavailable
 from mcpl_heartbeat.watch.rows import Identity
 
@@ -117,25 +117,26 @@ class VirtualStore:
             return unavailable(tool, self._why)
         if secret is None and tool != "register":
             try:
-                secret = self._key()
+                secret = self._key().secret
             except agent_key.NoKeyError as error:
                 return failure("unauthorized", str(error), error.remedy)
-            self._identity()
+            if self._identity() is None:
+                return unknown_key(self._store.shown, secret)
         return self._store.answer([ports.Ask(tool, arguments, secret)])[0]
 
-    def _key(self) -> str:
-        return agent_key.find(self._found.agent_key, self._found.config_file).secret
+    def _key(self) -> agent_key.Key:
+        return agent_key.find(self._found.agent_key, self._found.config_file)
 
     def _identity(self) -> Identity | None:
         if self._me is None and self._store is not None:
             try:
-                secret = self._key()
+                key = self._key()
             except agent_key.NoKeyError:
                 return None
-            self._me = self._store.identify(secret)
-            if self._me is None:
-                self._store.answer([ports.Ask("register", RegisterArguments(agent_secret=secret))])
-                self._me = self._store.identify(secret)
+            self._me = self._store.identify(key.secret)
+            if self._me is None and key.path is not None:
+                self._store.answer([ports.Ask("register", registration(key))])
+                self._me = self._store.identify(key.secret)
         return self._me
 
     def _show_presence(self) -> None:

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import msgspec
 
-from mcpl_heartbeat.shell.environment import AGENT_KEY, shown
+from mcpl_heartbeat.shell.environment import AGENT_KEY, CONFIG_NAME, shown
 from mcpl_heartbeat.storage import disk
 from mcpl_heartbeat.watch.identity import SECRET_BYTES, new_secret
 
 SHORTEST, LONGEST = 32, 256
 """How many characters a secret may have (issue 4 §2)."""
+LONGEST_LABEL = 64
 _MEANWHILE = "meanwhile send agent_key with each call"
 
 
@@ -26,6 +27,19 @@ class Key(msgspec.Struct, frozen=True):
 
     secret: str
     note: str | None = None
+    path: str | None = None
+    """The file that it is kept in; ``None``: the environment gave it."""
+    new: bool = False
+    """Whether that file was made just now."""
+
+    @property
+    def label(self) -> str | None:
+        """What the agent is called where it registers this key: after the config, or its folder."""
+        if self.path is None:
+            return None
+        file = Path(shown(self.path))
+        name = file.stem if file.stem != Path(CONFIG_NAME).stem else file.parent.name
+        return name if 0 < len(name) <= LONGEST_LABEL and name.isprintable() else None
 
 
 class NoKeyError(Exception):
@@ -58,6 +72,7 @@ def find(given: str | None, config_file: str, random: Callable[[int], bytes] = o
         ) from None
     disk.remove_stale(path)
     found = _read(path)
+    made = found is None
     if found is None:
         try:
             _make(path, new_secret(random(SECRET_BYTES)))
@@ -74,7 +89,7 @@ def find(given: str | None, config_file: str, random: Callable[[int], bytes] = o
             f"This server has no key of its own: {shown(path)} does not stay where it is put.",
             f"See what removes it; {_MEANWHILE}.",
         )
-    return found
+    return msgspec.structs.replace(found, new=made)
 
 
 def _read(path: str) -> Key | None:
@@ -93,11 +108,12 @@ def _read(path: str) -> Key | None:
     )
     secret = _weighed(content.data.decode("utf-8", "replace"), shown(path), remedy)
     if not content.status.st_mode & 0o077:
-        return Key(secret)
+        return Key(secret, path=path)
     return Key(
         secret,
         f"The key file {shown(path)} can be read by others than its owner: run chmod 600 on it; "
         "if somebody may have read it, move it away and a new identity is made.",
+        path,
     )
 
 

@@ -20,6 +20,8 @@ REMINDERS_FILE = "HEARTBEAT_REMINDERS_FILE"
 AGENT_TIMEZONE = "AGENT_TIMEZONE"
 STORE = "HEARTBEAT_STORE"
 AGENT_KEY = "HEARTBEAT_AGENT_KEY"
+CONFIG_NAME = "heartbeat-config.json"
+"""The config file, where the environment names none."""
 
 _LOCALTIME = "/etc/localtime"
 _TIMEZONE = "/etc/timezone"
@@ -57,7 +59,7 @@ def read(
                 f"{zone.name} is used. Set it to an IANA name such as Europe/Berlin."
             )
     return Environment(
-        config_file=environ.get(CONFIG_FILE) or "heartbeat-config.json",
+        config_file=environ.get(CONFIG_FILE) or CONFIG_NAME,
         reminders_file=environ.get(REMINDERS_FILE) or "heartbeat-reminders.json",
         zone=zone,
         warnings=tuple(warnings),

@@ -53,11 +53,22 @@ def on(found: Environment, token: str) -> "StoreWatching":
     def find_key() -> agent_key.Key:
         return agent_key.find(found.agent_key, found.config_file)
 
-    return StoreWatching(open_desk, find_key, token, SystemClock())
+    return StoreWatching(open_desk, find_key, token, SystemClock(), _shown(url))
+
+
+def _shown(url: str) -> str:
+    try:
+        return urls.read(url).shown
+    except StoreError:
+        # Nobody will get as far as to name it.
+        return "of HEARTBEAT_STORE"
 
 
 class StoreWatching:
-    """See the module, and ``ports.Watching``. ``open_desk`` and ``find_key`` may block."""
+    """See the module, and ``ports.Watching``. ``open_desk`` and ``find_key`` may block.
+
+    ``store`` is its URL, without a password.
+    """
 
     def __init__(
         self,
@@ -65,11 +76,13 @@ class StoreWatching:
         find_key: Callable[[], agent_key.Key],
         token: str,
         clock: Clock,
+        store: str,
     ) -> None:
         self._open_desk = open_desk
         self._find_key = find_key
         self._token = token
         self._clock = clock
+        self._store = store
         self._put, self._asks = trio.open_memory_channel[Ask](math.inf)
         self._unanswered: dict[int, Ask] = {}
         self._settles: list[Settle | Woken] = []
@@ -139,7 +152,7 @@ class StoreWatching:
         except (StoreError, ImportError) as error:
             _log.warning("The watch tools cannot be used: %s.", error)
             return str(error)
-        self._own = Own(desk, self._find_key)
+        self._own = Own(desk, self._find_key, self._store)
         async with trio.open_nursery() as nursery:
             await nursery.start(desk.run)
             nursery.start_soon(self._own.keep_trying)
@@ -166,11 +179,14 @@ class StoreWatching:
         if isinstance(outcome, Failure) and outcome.code == "unauthorized":
             # The store is another one than it was, and does not know us.
             self._own.forget()
-            if await self._own.identity() is not None:
+            secret = await self._own.secret()
+            if isinstance(secret, Failure):
+                outcome = secret
+            else:
                 outcome = await desk.call(ask.tool, ask.arguments, secret)
-        note = self._own.note
-        if note is not None and ask.tool in TELLING and not isinstance(outcome, Failure):
-            outcome = msgspec.structs.replace(outcome, notes=(*outcome.notes, note))
+        notes = self._own.notes(ask.tool) if ask.tool in TELLING else ()
+        if notes and not isinstance(outcome, Failure):
+            outcome = msgspec.structs.replace(outcome, notes=(*outcome.notes, *notes))
         self._give(ask, outcome)
 
     def _give(self, ask: Ask, outcome: Outcome) -> None:

@@ -221,6 +221,40 @@ def test_registering_makes_further_identities(agent: Agent, tmp_path: Path) -> N
     assert told(host, "whoami")["address"] == own
 
 
+@pytest.mark.requirement("watch.identity.given-key")
+def test_a_given_key_of_another_store_is_refused_until_it_is_registered(
+    agent: Agent, store: str
+) -> None:
+    secret = "a secret of thirty-two and more characters"
+    host = agent("one", store, env={"HEARTBEAT_AGENT_KEY": secret})
+    for tool, arguments in [
+        ("whoami", {}),
+        ("heartbeat", {"scope": "permits", "expect_within_seconds": 60}),
+    ]:
+        failure = failed(host, tool, **arguments)
+        assert failure["code"] == "unauthorized"
+        assert "HEARTBEAT_AGENT_KEY is not known in the store" in failure["message"]
+    host.wait_log("HEARTBEAT_AGENT_KEY")
+    assert told(host, "register", agent_secret=secret)["created"] is True, "nobody had before"
+    assert arm(host, "permits", told(host, "whoami")["address"], seconds=600)["generation"] == 1
+    assert secret not in host.stderr
+
+
+@pytest.mark.requirement("watch.identity.registered-anew", "watch.identity.own-label")
+def test_a_key_file_of_another_store_is_registered_anew_and_said(
+    agent: Agent, tmp_path: Path
+) -> None:
+    first = agent("one", f"sqlite:///{tmp_path}/store.db")
+    before = told(first, "whoami")
+    assert (before["label"], before["notes"]) == ("one", [])
+    again = agent("one", f"sqlite:///{tmp_path}/another.db")
+    after = told(again, "whoami")
+    assert after["address"] != before["address"]
+    (note,) = after["notes"]
+    assert after["address"] in note
+    again.wait_log(after["address"])
+
+
 @pytest.mark.requirement("watch.identity.key-kept")
 def test_an_empty_key_file_is_named_and_left(agent: Agent, tmp_path: Path) -> None:
     key = tmp_path / "one" / "heartbeat-config.agent-key"

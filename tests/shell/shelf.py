@@ -21,11 +21,13 @@ from mcpl_heartbeat.watch.arguments import (
 )
 from mcpl_heartbeat.watch.clock import Reading
 from mcpl_heartbeat.watch.failures import failure
-from mcpl_heartbeat.watch.results import Result
+from mcpl_heartbeat.watch.results import RegisterResult, Result
 from mcpl_heartbeat.watch.rows import Identity
 from tests.shell.fakes import FakeClock
 
 SECRET = "s" * 40
+OWN = Key(SECRET, path="/data/keeper.agent-key", new=True)
+GIVEN = Key(SECRET)
 NOTHING = ports.News(Reading(real=0))
 
 
@@ -104,8 +106,11 @@ class Shelf:
     def _one(self, ask: ports.Ask) -> ports.Outcome:
         if ask.tool == "register":
             assert isinstance(ask.arguments, RegisterArguments)
-            self.register(str(ask.arguments.agent_secret))
-        elif ask.secret not in self.known:
+            secret = str(ask.arguments.agent_secret)
+            created = secret not in self.known
+            self.register(secret)
+            return RegisterResult(server_time=ask.tool, created=created)
+        if ask.secret not in self.known:
             return failure("unauthorized", "Nobody has this key.", "Register.")
         return Result(server_time=ask.tool)
 
@@ -118,7 +123,7 @@ class Post:
         self.told: list[tuple[int, Any]] = []
         self.news: list[tuple[ports.News, Moment]] = []
         self.broken: StoreError | None = None
-        self.watching = StoreWatching(self._open, find_key, "me", FakeClock())
+        self.watching = StoreWatching(self._open, find_key, "me", FakeClock(), "sqlite:////s.db")
 
     def _open(self) -> Desk:
         if self.broken is not None:
@@ -143,7 +148,7 @@ class Post:
 
 @asynccontextmanager
 async def posted(
-    shelf: Shelf | None = None, find_key: Callable[[], Key] = lambda: Key(SECRET)
+    shelf: Shelf | None = None, find_key: Callable[[], Key] = lambda: OWN
 ) -> AsyncIterator[Post]:
     post = Post(shelf or Shelf(), find_key)
     async with trio.open_nursery() as nursery:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mcpl_heartbeat.shell import agent_key
-from mcpl_heartbeat.shell.agent_key import NoKeyError, find
+from mcpl_heartbeat.shell.agent_key import Key, NoKeyError, find
 from mcpl_heartbeat.storage import disk
 
 SECRET = "s" * 40
@@ -43,7 +43,8 @@ def test_a_key_is_made_once_beside_the_config(config: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert first.secret.startswith("hb_")
     assert first.note is None
-    assert find(None, str(config)) == first
+    assert first.new
+    assert find(None, str(config)) == Key(first.secret, path=str(path))
     assert [found.name for found in config.parent.iterdir()] == [path.name]
 
 
@@ -59,7 +60,7 @@ def test_a_wide_umask_does_not_widen_it(config: Path) -> None:
 
 @pytest.mark.requirement("watch.identity.own-key")
 def test_the_environment_goes_before_the_file(config: Path) -> None:
-    assert find(f" {SECRET}\n", str(config)).secret == SECRET
+    assert find(f" {SECRET}\n", str(config)) == Key(SECRET)
     assert not config.parent.exists()
 
 
@@ -113,7 +114,7 @@ def test_a_file_system_without_links_will_do(config: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(Path, "hardlink_to", refused)
     first = find(None, str(config))
-    assert find(None, str(config)) == first
+    assert find(None, str(config)).secret == first.secret
     assert len(list(config.parent.iterdir())) == 1
 
 
@@ -187,7 +188,7 @@ def test_a_link_to_the_config_leads_to_its_key(config: Path, tmp_path: Path) -> 
     config.write_text("{}", "utf-8")
     link = tmp_path / "link.json"
     link.symlink_to(config)
-    assert find(None, str(link)) == first
+    assert find(None, str(link)).secret == first.secret
 
 
 @pytest.mark.requirement("watch.identity.key-kept")
@@ -199,3 +200,20 @@ def test_a_working_directory_that_is_gone_is_said(
 
     monkeypatch.setattr(os.path, "realpath", gone)
     assert "HEARTBEAT_CONFIG_FILE" in trouble(Path("heartbeat-config.json"))
+
+
+@pytest.mark.requirement("watch.identity.own-label")
+@pytest.mark.parametrize(
+    ("path", "label"),
+    [
+        ("/agents/keeper.agent-key", "keeper"),
+        ("/agents/keeper/heartbeat-config.agent-key", "keeper"),
+        ("/heartbeat-config.agent-key", None),
+        (f"/agents/{'x' * 65}.agent-key", None),
+        ("/agents/two\nlines.agent-key", None),
+        ("/agents/\udcff.agent-key", "\ufffd"),
+        (None, None),
+    ],
+)
+def test_a_key_gives_its_agent_a_label(path: str | None, label: str | None) -> None:
+    assert Key(SECRET, path=path).label == label

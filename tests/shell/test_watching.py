@@ -2,16 +2,18 @@
 
 import pytest
 import trio
+import msgspec
 import trio.testing
 
 from mcpl_heartbeat.actions import Listen, Seek, Settle, Woken
 from mcpl_heartbeat.shell.agent_key import Key, NoKeyError
 from mcpl_heartbeat.storage.store.ports import News, Nudge, StoreError, Work
-from mcpl_heartbeat.watch.arguments import HeartbeatArguments
+from mcpl_heartbeat.watch.arguments import HeartbeatArguments, RegisterArguments
 from mcpl_heartbeat.watch.clock import Reading
 from mcpl_heartbeat.watch.failures import Failure
+from mcpl_heartbeat.watch.rows import Identity
 from tests.shell.bench import settle, until
-from tests.shell.shelf import SECRET, Post, Shelf, posted
+from tests.shell.shelf import GIVEN, OWN, SECRET, Post, Shelf, posted
 
 pytestmark = pytest.mark.trio
 SOME = News(Reading(real=0), (), (Nudge("permits", 1, 1_000),))
@@ -23,6 +25,10 @@ async def jump(clock: trio.testing.MockClock, seconds: float) -> None:
     for _ in range(round(seconds * 2)):
         clock.jump(0.5)
         await settle()
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
 
 
 async def answered(post: Post, *ids: int) -> None:
@@ -85,6 +91,159 @@ async def test_a_store_that_has_forgotten_us_is_told_again() -> None:
         assert list(post.shelf.known) == [SECRET]
 
 
+@pytest.mark.requirement("watch.identity.registered-anew")
+async def test_a_new_key_is_registered_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    async with posted() as post:
+        post.ask(1, tool="whoami")
+        await answered(post, 1)
+        assert post.outcome(1).notes == ()
+        registered = next(ask.arguments for ask in post.shelf.asked if ask.tool == "register")
+        assert isinstance(registered, RegisterArguments)
+        assert registered.label == "keeper"
+    assert warnings(caplog) == []
+
+
+@pytest.mark.requirement("watch.identity.registered-anew")
+@pytest.mark.parametrize("when", ["before the start", "meanwhile"])
+async def test_a_key_of_another_store_is_registered_anew_and_said(
+    when: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    old = msgspec.structs.replace(OWN, new=when == "meanwhile")
+    async with posted(find_key=lambda: old) as post:
+        post.ask(1)
+        await answered(post, 1)
+        if when == "meanwhile":
+            assert warnings(caplog) == []
+            post.shelf.known.clear()
+        post.ask(2)
+        post.ask(3, tool="whoami")
+        post.ask(4, tool="inbox_poll")
+        await answered(post, 2, 3, 4)
+        (note,) = post.outcome(3).notes
+        for part in ("sqlite:////s.db", "/data/keeper.agent-key", f"agent:{'a' * 16}"):
+            assert part in note
+        assert (post.outcome(2).notes, post.outcome(4).notes) == ((), ())
+    assert warnings(caplog) == [note]
+    assert SECRET not in note
+
+
+@pytest.mark.requirement("watch.identity.registered-anew")
+async def test_a_key_that_another_server_registered_first_is_no_news(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    shelf = Shelf()
+    find = shelf.identify
+
+    def identify(secret: str) -> Identity | None:
+        found = find(secret)
+        shelf.register(secret)  # by another, just after we looked
+        return found
+
+    shelf.identify = identify  # type: ignore[method-assign]
+    async with posted(shelf, lambda: msgspec.structs.replace(OWN, new=False)) as post:
+        post.ask(1, tool="whoami")
+        await answered(post, 1)
+        assert post.outcome(1).notes == ()
+        assert [ask.tool for ask in shelf.asked] == ["register", "whoami"]
+    assert warnings(caplog) == []
+
+
+@pytest.mark.requirement("watch.identity.given-key")
+async def test_a_given_key_that_the_store_does_not_know_is_refused(
+    mock_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with posted(find_key=lambda: GIVEN) as post:
+        post.watching.take(ALL)
+        post.shelf.register("other")
+        post.ask(1)
+        post.ask(2, tool="whoami")
+        post.ask(3, secret="other")
+        await answered(post, 1, 2, 3)
+        for id in (1, 2):
+            failure = post.outcome(id)
+            assert (failure.code, failure.status) == ("unauthorized", 401)
+            assert "HEARTBEAT_AGENT_KEY" in failure.message
+            assert "sqlite:////s.db" in failure.message
+            assert "agent_secret" in failure.next
+            assert "HEARTBEAT_STORE" in failure.next
+            assert SECRET not in failure.message + failure.next
+        assert not isinstance(post.outcome(3), Failure)
+        await jump(mock_clock, 30)
+        assert list(post.shelf.known) == ["other"], "nothing is registered for it"
+        assert (post.shelf.count("news"), post.shelf.count("present")) == (0, 0)
+    assert len(warnings(caplog)) == 1
+    assert "HEARTBEAT_AGENT_KEY" in warnings(caplog)[0]
+
+
+@pytest.mark.requirement("watch.identity.given-key")
+async def test_a_given_key_is_used_once_somebody_has_registered_it(
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    async with posted(find_key=lambda: GIVEN) as post:
+        post.watching.take(ALL)
+        post.ask(1)
+        await answered(post, 1)
+        assert isinstance(post.outcome(1), Failure)
+        post.shelf.register(SECRET)
+        post.ask(2)
+        await answered(post, 2)
+        assert not isinstance(post.outcome(2), Failure), "whoever asks is told what holds now"
+        await jump(mock_clock, 1)
+        await until(lambda: post.shelf.count("news") > 0 and post.shelf.count("present") > 0)
+
+
+@pytest.mark.requirement("watch.identity.given-key")
+async def test_it_is_looked_for_now_and_then_though_nobody_asks(
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    async with posted(find_key=lambda: GIVEN) as post:
+        post.watching.take(ALL)
+        await jump(mock_clock, 20)
+        assert post.shelf.count("present") == 0
+        post.shelf.register(SECRET)
+        await jump(mock_clock, 10)
+        await until(lambda: post.shelf.count("present") > 0)
+
+
+@pytest.mark.requirement("watch.identity.given-key")
+async def test_a_given_key_that_the_store_has_forgotten_is_refused_and_said_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with posted(find_key=lambda: GIVEN) as post:
+        for id in (1, 3):
+            post.shelf.register(SECRET)
+            post.ask(id)
+            await answered(post, id)
+            assert not isinstance(post.outcome(id), Failure)
+            post.shelf.known.clear()
+            post.ask(id + 1)
+            await answered(post, id + 1)
+            assert "sqlite:////s.db" in post.outcome(id + 1).message
+        assert [ask.tool for ask in post.shelf.asked] == ["heartbeat"] * 4
+    assert len(warnings(caplog)) == 2
+
+
+@pytest.mark.requirement("watch.identity.given-key")
+async def test_with_the_store_away_nothing_is_said_of_the_key() -> None:
+    async with posted(find_key=lambda: GIVEN) as post:
+        post.ask(1)
+        await answered(post, 1)
+        post.shelf.down = "the disk is full"
+        post.ask(2)
+        await answered(post, 2)
+        assert post.outcome(2).code == "unavailable"
+
+
+@pytest.mark.requirement("watch.identity.given-key")
+@pytest.mark.parametrize("quote", ['"', "'"])
+async def test_quotation_marks_around_a_given_key_are_named(quote: str) -> None:
+    async with posted(find_key=lambda: Key(f"{quote}{SECRET}{quote}")) as post:
+        post.shelf.register(SECRET)
+        post.ask(1)
+        await answered(post, 1)
+        assert "quotation marks" in post.outcome(1).message
+
+
 @pytest.mark.requirement("watch.mcp.failure")
 async def test_a_store_that_cannot_be_used_is_said_and_used_again_when_it_can(
     mock_clock: trio.testing.MockClock,
@@ -143,7 +302,7 @@ async def test_without_a_key_the_reason_is_said_and_other_keys_go_on(
     def find() -> Key:
         if troubles:
             raise troubles[0]
-        return Key(SECRET)
+        return OWN
 
     async with posted(find_key=find) as post:
         post.ask(1)
@@ -165,7 +324,9 @@ async def test_without_a_key_the_reason_is_said_and_other_keys_go_on(
 
 @pytest.mark.requirement("watch.identity.key-kept")
 async def test_what_is_wrong_with_the_key_is_said_where_one_looks() -> None:
-    async with posted(find_key=lambda: Key(SECRET, "Others can read it.")) as post:
+    async with posted(
+        find_key=lambda: msgspec.structs.replace(OWN, note="Others can read it.")
+    ) as post:
         post.ask(1, tool="whoami")
         post.ask(2)
         await answered(post, 1, 2)
