@@ -60,8 +60,9 @@ WakeOnTasks = Annotated[
     Meta(
         description="true: while this switch is armed you are woken, once, when agent tasks of "
         "your namespace can be claimed, where a server can push to you; again only when more have "
-        "come since. false ends that. Default false; left out on a later beat, what is in force "
-        "stays.",
+        "come since. Of what waited before you started another may have been told: look with "
+        "list_agent_tasks first. false ends that. Default false; left out on a later beat, what is "
+        "in force stays.",
         examples=[True],
     ),
 ]
