@@ -4,6 +4,8 @@ import bisect
 
 import msgspec
 
+from mcpl_heartbeat.storage.store.ports import Swept
+
 
 class Histogram(msgspec.Struct):
     """How often which values came: ``counts[i]`` is of those up to ``bounds[i]``, not below it."""
@@ -41,3 +43,10 @@ class Counters(msgspec.Struct):
     """How long after its deadline each of them was noticed."""
     sweeps: Histogram = msgspec.field(default_factory=_sweeps)
     """How long each sweep took."""
+
+    def count(self, swept: Swept, seconds: float) -> None:
+        """Count a sweep, how long it took, and what was fired in it and since the one before."""
+        self.sweeps.observe(seconds)
+        self.fires += swept.fired + len(swept.called_late_ms)
+        for late in (*swept.late_ms, *swept.called_late_ms):
+            self.late.observe(late / 1000)

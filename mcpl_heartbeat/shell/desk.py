@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import trio
 
@@ -51,6 +51,7 @@ QUIET = 60.0
 """Seconds in which the same trouble is not logged again."""
 
 _FAULT = "a fault of the server is in the way"
+_SILENT = f"it has not answered for {PATIENCE:.0f} s"
 
 _log = logging.getLogger("mcpl_heartbeat")
 T = TypeVar("T")
@@ -104,11 +105,7 @@ class Desk:
     @property
     def trouble(self) -> str | None:
         """Why the store cannot be used now, one clause; ``None`` while it can."""
-        if not self._usable:
-            return self._why
-        since = self._lane_since
-        hung = 0.0 if since is None else trio.current_time() - since
-        return f"it has not answered for {hung:.0f} s" if hung >= PATIENCE else None
+        return self._hung() if self._usable else self._why
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Open the store and work on it until ``aclose``, or until cancelled."""
@@ -148,9 +145,10 @@ class Desk:
                     pass
                 except StoreError as error:
                     return unavailable(tool, str(error))
-            outcome: Outcome = await self._wait(_Waiting(ask))
-            return outcome
-        return unavailable(tool, f"it has not answered for {PATIENCE:.0f} s")
+            if (why := self._hung()) is not None:
+                return unavailable(tool, why)
+            return cast("Outcome", await self._wait(_Waiting(ask)))
+        return unavailable(tool, _SILENT)
 
     async def identify(self, secret: str) -> Identity | None:
         """Whose secret it is. Raises ``StoreError``."""
@@ -195,14 +193,21 @@ class Desk:
             return "too many calls are waiting"
         return None
 
+    def _hung(self) -> str | None:
+        """Say so while what the lane is at does not end."""
+        began = self._lane_since
+        return _SILENT if began is not None and trio.current_time() - began >= PATIENCE else None
+
     async def _work(self, work: Callable[[], T]) -> T:
-        if (why := self._refusal()) is not None:
+        if (why := self._refusal() or self._hung()) is not None:
             raise StoreError(why)
-        waiting = _Waiting(None, work)
-        outcome: T = await self._wait(waiting)
-        if waiting.error is not None:
-            raise waiting.error
-        return outcome
+        with trio.move_on_after(PATIENCE):
+            waiting = _Waiting(None, work)
+            outcome: T = await self._wait(waiting)
+            if waiting.error is not None:
+                raise waiting.error
+            return outcome
+        raise StoreError(_SILENT)
 
     async def _wait(self, waiting: _Waiting) -> Any:
         self._queue.append(waiting)
@@ -229,10 +234,15 @@ class Desk:
                 await self._rest(at)
             return
         await self._serve()
-        if self._usable and not self._closing and trio.current_time() >= self._next_sweep:
+        if self._is_time(self._next_sweep):
             await self._sweep()
+        if self._is_time(self._next_chores):
+            await self._tidy()
         if self._usable and not self._queue:
             await self._rest(self._next_sweep)
+
+    def _is_time(self, at: float) -> bool:
+        return self._usable and not self._closing and trio.current_time() >= at
 
     async def _rest(self, until: float) -> None:
         """Wait until then, or until somebody comes."""
@@ -309,9 +319,6 @@ class Desk:
     async def _sweep(self) -> None:
         try:
             swept, seconds = await self._in_lane(partial(_timed, self._store.sweep, FIRES))
-            if (now := trio.current_time()) >= self._next_chores:
-                self._next_chores = now + CHORES_EVERY
-                await self._in_lane(self._store.housekeeping)
         except StoreError as error:
             self._fail(str(error))
             return
@@ -320,16 +327,22 @@ class Desk:
             self._log_fault("A sweep", error)
             more = False
         else:
-            self._count(swept, seconds)
+            self.counters.count(swept, seconds)
+            self._log_sweep(swept)
             more = swept.more
         self._succeed()
         self._next_sweep = trio.current_time() + (0.0 if more else SWEEP_EVERY)
 
-    def _count(self, swept: Swept, seconds: float) -> None:
-        self.counters.sweeps.observe(seconds)
-        self.counters.fires += swept.fired + len(swept.called_late_ms)
-        for late in (*swept.late_ms, *swept.called_late_ms):
-            self.counters.late.observe(late / 1000)
+    async def _tidy(self) -> None:
+        self._next_chores = trio.current_time() + CHORES_EVERY
+        try:
+            await self._in_lane(self._store.housekeeping)
+        except StoreError as error:
+            self._fail(str(error))
+        except Exception as error:
+            self._log_fault("Housekeeping", error)
+
+    def _log_sweep(self, swept: Swept) -> None:
         for scope in swept.corrupt:
             _log.error("A switch cannot be read and was set aside: %r", scope)
         for id in swept.corrupt_tasks:
@@ -372,8 +385,10 @@ class Desk:
         self._refuse_all(self._why)
 
     def _log_fault(self, what: str, error: Exception) -> None:
-        if self._is_new(f"{what}: {error}"):
-            _log.error("%s failed: %s: %s", what, type(error).__name__, error)
+        # The first line: in the rest a database tells the words of agents.
+        why = str(error).partition("\n")[0]
+        if self._is_new(f"{what}: {why}"):
+            _log.error("%s failed: %s: %s", what, type(error).__name__, why)
 
     def _is_new(self, text: str) -> bool:
         """Whether ``text`` is worth a line in the log: not when it was the last one, just now."""

@@ -1,8 +1,10 @@
 """The shared store as a stdio server uses it, over trio's own clock."""
 
+import threading
+
+import msgspec
 import pytest
 import trio
-import msgspec
 import trio.testing
 
 from mcpl_heartbeat.actions import Listen, Seek, Settle, Woken
@@ -261,6 +263,30 @@ async def test_a_store_that_cannot_be_used_is_said_and_used_again_when_it_can(
         post.ask(3)
         await answered(post, 3)
         assert not isinstance(post.outcome(3), Failure)
+
+
+@pytest.mark.requirement("watch.mcp.no-store")
+async def test_a_store_that_never_answers_is_said_to_all_who_ask(
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    shelf = Shelf()
+    gate, at_the_gate = threading.Event(), threading.Event()
+
+    def hang() -> None:
+        at_the_gate.set()
+        gate.wait()
+
+    shelf.open = hang  # type: ignore[method-assign]
+    async with posted(shelf) as post:
+        await until(at_the_gate.is_set)
+        post.ask(1)
+        post.ask(2, secret="other")
+        await jump(mock_clock, 12)
+        assert [post.outcome(id).code for id in (1, 2)] == ["unavailable"] * 2
+        post.ask(3)
+        await answered(post, 3)
+        assert "has not answered" in post.outcome(3).message
+        gate.set()
 
 
 @pytest.mark.requirement("watch.mcp.no-store")

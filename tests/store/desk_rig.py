@@ -27,6 +27,7 @@ class Watched(Store):
         self.opened = self.closed = self.tidied = 0
         self.trouble: Exception | None = None
         self.trouble_sweeping: Exception | None = None
+        self.trouble_tidying: Exception | None = None
         self.gate = threading.Event()
         self.gate.set()
         self.at_the_gate = threading.Event()
@@ -63,6 +64,8 @@ class Watched(Store):
 
     def housekeeping(self) -> None:
         self.tidied += 1
+        if self.trouble_tidying is not None:
+            raise self.trouble_tidying
         super().housekeeping()
 
     def _pass(self) -> None:

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import OperationalError
 
-from mcpl_heartbeat.storage.store import operations
+from mcpl_heartbeat.storage.store import leases, operations
 from mcpl_heartbeat.storage.store.ports import Ask, Outcome, StoreError
 from mcpl_heartbeat.storage.store.store import Store
 from mcpl_heartbeat.storage.store.transaction import Transaction
@@ -208,6 +208,25 @@ def test_a_look_that_cannot_be_done_is_a_fault_of_the_server(
     outcome = store.look(ask("whoami"))
     assert isinstance(outcome, Failure)
     assert outcome.code == "internal"
+
+
+@pytest.mark.requirement("watch.store.log-without-words")
+def test_the_log_tells_of_a_fault_and_nothing_of_what_agents_said(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = world.store()
+    register(store)
+    # The database itself refuses it, and shows the row that it refuses.
+    monkeypatch.setattr(leases.rows, "lease_values", lambda lease: {**_plain(lease), "held": None})
+    outcome = call(store, "lease", key="private key", holder="private holder")
+    assert isinstance(outcome, Failure)
+    assert outcome.code == "internal"
+    assert "lease failed: IntegrityError: " in caplog.text
+    assert "private" not in caplog.text
+    assert "fence_" not in caplog.text
+
+
+_plain = leases.rows.lease_values
 
 
 @pytest.mark.requirement("watch.store.closed")

@@ -136,9 +136,14 @@ async def test_a_store_that_hangs_is_in_trouble(
             assert rig.desk.trouble is None
             mock_clock.jump(1)
             assert rig.desk.trouble == "it has not answered for 12 s"
+            # Nobody else has to wait to be told so, but for those whom it still answers.
+            assert "for 12 s" in failed(await rig.call("heartbeat")).message
+            with pytest.raises(StoreError, match="for 12 s"):
+                await rig.desk.identify(SECRET)
+            assert (await rig.call("whoami")).address
             rig.store.gate.set()
-        await rig.call("heartbeat")
-        assert rig.desk.trouble is None
+        await until(lambda: rig.desk.trouble is None)
+        assert (await rig.call("heartbeat")).state == "armed"
 
 
 @pytest.mark.requirement("watch.desk.patience")
@@ -155,14 +160,20 @@ async def test_a_call_that_hangs_is_told_that_nobody_knows(
         async def call(scope: str) -> None:
             outcomes.append(await rig.call("heartbeat", scope=scope))
 
+        async def identify() -> None:
+            with pytest.raises(StoreError, match="has not answered"):
+                await rig.desk.identify(SECRET)
+
         async with trio.open_nursery() as nursery:
             nursery.start_soon(call, "out")
             await until(rig.store.at_the_gate.is_set)
             nursery.start_soon(call, "waiting")
+            nursery.start_soon(identify)
             await trio.testing.wait_all_tasks_blocked()
             mock_clock.jump(desks.PATIENCE)
         assert [failed(outcome).code for outcome in outcomes] == ["unavailable"] * 2
         rig.store.gate.set()
+        await until(lambda: rig.desk.trouble is None)
         # The one that had not begun is not done behind its caller's back.
         await rig.call("heartbeat", scope="later")
         listed = (await rig.call("switch_status")).switches
@@ -223,6 +234,22 @@ async def test_a_fault_of_ours_in_a_sweep_stops_nobody_s_call(
             mock_clock.jump(0.5)
             assert (await rig.call("heartbeat")).state == "armed"
     assert caplog.text.count("a bug") == 1
+
+
+@pytest.mark.requirement("watch.desk.faults")
+@pytest.mark.trio
+async def test_a_fault_of_ours_in_the_housekeeping_hides_nothing_of_the_sweep(
+    tmp_path: Path, mock_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running(tmp_path, mock_clock) as rig:
+        await rig.register()
+        await rig.call("heartbeat", expect_within_seconds=60)
+        rig.store.trouble_tidying = RuntimeError("a bug\nDETAIL: what an agent has said")
+        await rig.after(61)
+        assert rig.store.tidied == 1
+        assert rig.desk.counters.fires == 1
+    assert caplog.text.count("a bug") == 1
+    assert "DETAIL" not in caplog.text
 
 
 @pytest.mark.requirement("watch.desk.faults")

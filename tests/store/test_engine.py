@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 
 from mcpl_heartbeat.storage.store import engine as engines
 from mcpl_heartbeat.storage.store import urls
-from mcpl_heartbeat.storage.store.engine import Kind, Line, judge
+from mcpl_heartbeat.storage.store.engine import Kind, Line, Trouble, judge
 from mcpl_heartbeat.storage.store.ports import StoreError
 from mcpl_heartbeat.storage.store.store import Store
 from tests.postgres import Server
@@ -70,7 +70,9 @@ def test_a_postgresql_url_that_cannot_be_read_is_refused_without_its_password() 
     ("url", "shown"),
     [
         ("postgresql+psycopg://me:p@ss@host/db?password=x", "postgresql+psycopg://me@host/db"),
+        ("postgresql+psycopg://me:p?s/s@host/db?a=b@c", "postgresql+psycopg://me@host/db"),
         ("postgresql+psycopg://host/db", "postgresql+psycopg://host/db"),
+        ("postgresql+psycopg:///db?user=a@b&password=x", "postgresql+psycopg:///db"),
         ("sqlite:////a/b.db", "sqlite:////a/b.db"),
     ],
 )
@@ -149,6 +151,19 @@ def test_a_postgresql_store_syncs_likewise_and_waits_for_nothing_for_ever(
             }
             for name, value in wanted.items():
                 assert conn.exec_driver_sql(f"SHOW {name}").scalar() == value
+
+
+@pytest.mark.requirement("watch.store.durable")
+@pytest.mark.parametrize(("default", "found"), [("off", "on"), ("local", "local")])
+def test_a_postgresql_store_syncs_whatever_the_database_s_default_is(
+    postgres_url: str, default: str, found: str
+) -> None:
+    place = urls.read(postgres_url)
+    name = sa.make_url(postgres_url).database
+    with engines.make_engine(place).begin() as conn:
+        conn.exec_driver_sql(f"ALTER DATABASE {name} SET synchronous_commit = {default}")
+    with engines.make_engine(place).connect() as conn:
+        assert conn.exec_driver_sql("SHOW synchronous_commit").scalar() == found
 
 
 @pytest.mark.requirement("watch.store.one-writer")
@@ -263,6 +278,7 @@ def test_the_reason_is_one_clause() -> None:
     assert judge(FileNotFoundError(2, "x")).text == "its file is gone"
     assert judge(PermissionError(13, "Permission denied")).text == "Permission denied"
     assert judge(ValueError("why")).kind is Kind.OURS
+    assert judge(MemoryError()) == Trouble(Kind.STORE, "this server is out of memory")
 
 
 @pytest.mark.requirement("watch.store.reconnect")

@@ -155,6 +155,9 @@ def judge(error: BaseException) -> Trouble:
         return Trouble(Kind.STORE, _clause(f"{error.strerror or error}{where}"))
     if isinstance(error, StoreError):
         return Trouble(Kind.STORE, str(error))
+    if isinstance(error, MemoryError):
+        # SQLite's too. Whatever was being done is not to blame, and must not be set aside for it.
+        return Trouble(Kind.STORE, "this server is out of memory")
     return Trouble(Kind.OURS, _clause(str(error)) or type(error).__name__)
 
 
@@ -163,6 +166,7 @@ def _sqlite(place: Place, relaxed: bool) -> sa.Engine:
         sa.URL.create("sqlite", database=place.path),
         poolclass=sa.NullPool,
         connect_args={"check_same_thread": False, "timeout": BUSY_MS / 1000},
+        hide_parameters=True,
     )
 
     @sa.event.listens_for(engine, "connect")
@@ -178,6 +182,12 @@ def _sqlite(place: Place, relaxed: bool) -> sa.Engine:
         conn.exec_driver_sql(conn.get_execution_options().get(_BEGIN, "BEGIN IMMEDIATE"))
 
     return engine
+
+
+_DURABLE = (
+    "SELECT set_config('synchronous_commit', 'on', false) "
+    "WHERE current_setting('synchronous_commit') = 'off'"
+)
 
 
 def _postgresql(place: Place, relaxed: bool) -> sa.Engine:
@@ -199,7 +209,11 @@ def _postgresql(place: Place, relaxed: bool) -> sa.Engine:
     # Not the database's own default, which may be one snapshot for the whole transaction: a
     # writer's would be taken before the lock is granted, and not show what was written before it.
     engine = sa.create_engine(
-        url, poolclass=sa.NullPool, connect_args=arguments, isolation_level="READ COMMITTED"
+        url,
+        poolclass=sa.NullPool,
+        connect_args=arguments,
+        isolation_level="READ COMMITTED",
+        hide_parameters=True,
     )
 
     @sa.event.listens_for(engine, "connect")
@@ -210,6 +224,9 @@ def _postgresql(place: Place, relaxed: bool) -> sa.Engine:
             cursor.execute(f"SET statement_timeout = {STATEMENT_MS}")
             if relaxed:
                 cursor.execute("SET synchronous_commit = off")
+            else:
+                # A database or role may have it off, and what is said would not be done.
+                cursor.execute(_DURABLE)
         connection.commit()
 
     return engine

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from mcpl_heartbeat.storage.store import engine as engines
 from mcpl_heartbeat.storage.store import identities, news, operations, sweep, urls, wakes
 from mcpl_heartbeat.storage.store.clock import HostClock, SteadyClock
 from mcpl_heartbeat.storage.store.ports import (
@@ -131,7 +132,9 @@ class Store:
 
 
 def _internal(ask: Ask, error: Exception) -> Failure:
-    _log.error("%s failed: %s: %s", ask.tool, type(error).__name__, error)
+    # No more of it than its clause: the database tells the words of agents in the rest.
+    why = engines.judge(error).text
+    _log.error("%s failed: %s: %s", ask.tool, type(error).__name__, why)
     return failure(
         "internal",
         "This call failed through a fault of the server and changed nothing.",

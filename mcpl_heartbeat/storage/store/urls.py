@@ -28,8 +28,13 @@ class Place(msgspec.Struct, frozen=True):
         """The URL without a password, for the log."""
         if self.path is not None:
             return self.url
-        user, at, host = self.url[len(POSTGRESQL) :].partition("?")[0].rpartition("@")
-        return f"{POSTGRESQL}{user.partition(':')[0]}{at}{host}"
+        rest = self.url[len(POSTGRESQL) :]
+        user, at, host = rest.partition("@")
+        name = user.partition(":")[0]
+        # A password may hold "?" and "/", so the query is looked for only behind it.
+        if not at or "/" in name or "?" in name:
+            return POSTGRESQL + rest.partition("?")[0]
+        return f"{POSTGRESQL}{name}@{host.partition('?')[0].rpartition('@')[2]}"
 
 
 def read(url: str) -> Place:
