@@ -32,6 +32,10 @@ class Facts(msgspec.Struct, frozen=True):
     zone_known: bool = True
     store_trouble: str = ""
     """Why the shared store cannot be used, as a sentence (or "")."""
+    key_known: bool | None = None
+    """Whether the store knows the key of the environment; ``None``: unseen, or there is none."""
+    key_unseen: str = ""
+    """Why that could not be seen, as a clause (or "")."""
 
 
 class Case(msgspec.Struct, frozen=True):

@@ -9,7 +9,8 @@ import zoneinfo
 from pathlib import Path
 
 from mcpl_heartbeat.check.case import Facts, FileFact
-from mcpl_heartbeat.check.hosts import AGENT_TIMEZONE, CONFIG_FILE, Plan
+from mcpl_heartbeat.check.hosts import AGENT_KEY, AGENT_TIMEZONE, CONFIG_FILE, Plan
+from mcpl_heartbeat.check.store_rules import SHORTEST_KEY
 from mcpl_heartbeat.storage.disk import hidden_name
 from mcpl_heartbeat.storage.documents import DocumentFile
 from mcpl_heartbeat.wake import files as documents
@@ -20,6 +21,8 @@ def gather(plan: Plan) -> Facts:
     folder = Path(plan.cwd or ".").absolute()
     files = {name: _file(name, folder / path) for name, path in plan.files.items()}
     zone = plan.environment.get(AGENT_TIMEZONE, "").strip()
+    store_trouble = "" if plan.store is None else _store_trouble(plan.store)
+    key_known, key_unseen = (None, "") if store_trouble else _look_for_key(plan)
     return Facts(
         command=_command(plan, folder),
         files=files,
@@ -27,7 +30,9 @@ def gather(plan: Plan) -> Facts:
         silent=_silent(Path(files[CONFIG_FILE].real)),
         held_by=next((h for fact in files.values() if (h := _holder(Path(fact.real)))), None),
         zone_known=not zone or _is_zone(zone),
-        store_trouble="" if plan.store is None else _store_trouble(plan.store),
+        store_trouble=store_trouble,
+        key_known=key_known,
+        key_unseen=key_unseen,
     )
 
 
@@ -45,6 +50,24 @@ def _store_trouble(url: str) -> str:
     except OSError as failure:
         return f"{url} cannot be used: {failure.strerror or failure}."
     return ""
+
+
+def _look_for_key(plan: Plan) -> tuple[bool | None, str]:
+    """Say whether the store knows the environment's key, and why that was not seen."""
+    key = plan.environment.get(AGENT_KEY, "").strip()
+    if plan.store is None or len(key) < SHORTEST_KEY:
+        return None, ""
+    from mcpl_heartbeat.storage.store import urls  # noqa: PLC0415 - only where there is one
+    from mcpl_heartbeat.storage.store.ports import StoreError  # noqa: PLC0415
+
+    try:
+        place = urls.read(plan.store)
+        urls.need_extras(place)
+        from mcpl_heartbeat.storage.store import onlook  # noqa: PLC0415
+
+        return onlook.knows(place, key), ""
+    except StoreError as error:
+        return None, str(error)
 
 
 def _command(plan: Plan, folder: Path) -> str | None:

@@ -23,6 +23,7 @@ TOOLS = (
 STORE_TOOLS = tuple(tool.name for tool in catalogue.TOOLS)
 """What an agent has besides where its server has a store."""
 _FEATURE_SET, _WATCH, _TASKS = "heartbeat", "watch", "tasks"
+_KNOWN = (_FEATURE_SET, _WATCH, _TASKS)
 _NEEDS = ("pushEvents", "tools")
 
 
@@ -61,6 +62,7 @@ def _feature_sets(case: Case) -> Iterator[Finding]:
     else:
         return
     members = case.entry.members
+    yield from _unknown_sets(case, member)
     sets = '"heartbeat", "watch", "tasks"' if case.plan.store else '"heartbeat"'
     remedy = f'Write "{member}": [{sets}].'
     if other in members:
@@ -111,6 +113,20 @@ def _feature_sets(case: Case) -> Iterator[Finding]:
             "It names heartbeat: tools, but no wakes.",
             "Take heartbeat out of it.",
         )
+
+
+def _unknown_sets(case: Case, member: str) -> Iterator[Finding]:
+    """Mention names of sets that this server does not have."""
+    named = case.entry.members.get(member)
+    for name in named if isinstance(named, list) else ():
+        if not isinstance(name, str) or "*" in name or name in _KNOWN:
+            continue
+        near = difflib.get_close_matches(name.lower(), _KNOWN, 1)
+        text = f'The server has no feature set "{name}"; it has {", ".join(_KNOWN)}.'
+        if near:
+            yield warning("feature-sets", case.at(member), text, f'Write "{near[0]}".')
+        else:
+            yield note("feature-sets", case.at(member), text)
 
 
 def _capabilities(case: Case) -> Iterator[Finding]:

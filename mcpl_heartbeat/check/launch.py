@@ -170,39 +170,6 @@ def _state_files(case: Case) -> Iterator[Finding]:
         )
 
 
-def _store(case: Case) -> Iterator[Finding]:
-    key = case.plan.environment.get(AGENT_KEY, "")
-    if case.plan.store is None:
-        if key:
-            yield warning(
-                "store",
-                case.in_launch(f"env.{AGENT_KEY}"),
-                f"A key without a store: {STORE} is not set, so there are no watch tools.",
-                f"Set {STORE} as well, or leave the key out.",
-            )
-        return
-    if case.facts.store_trouble:
-        yield error(
-            "store",
-            case.in_launch(f"env.{STORE}"),
-            f"The watch tools cannot be used: {case.facts.store_trouble}",
-            f'Write "{STORE}": "sqlite:////path/to/data/heartbeat-store.db", or the URL of a '
-            "PostgreSQL database.",
-        )
-    if key and len(key.strip()) < SHORTEST_KEY:
-        yield error(
-            "store",
-            case.in_launch(f"env.{AGENT_KEY}"),
-            f"A key has {SHORTEST_KEY} characters or more; with this one the agent has no identity "
-            "in the store.",
-            "Put the agent_secret of register there, or leave it out: the server then makes a key "
-            "of its own beside its config.",
-        )
-
-
-SHORTEST_KEY = 32
-
-
 def _content(where: str, fact: FileFact) -> Iterator[Finding]:
     if fact.unreadable:
         yield error(
@@ -295,7 +262,6 @@ RULES: tuple[Callable[[Case], Iterable[Finding]], ...] = (
     _command,
     _arguments,
     _state_files,
-    _store,
     _environment,
     _timezone,
     _reconnect,

@@ -11,7 +11,7 @@ import msgspec
 from mcpl_heartbeat.check import facts, jsonc, report, rules, start, wake_rules
 from mcpl_heartbeat.check.case import Case
 from mcpl_heartbeat.check.findings import Finding, Level, error, exit_code, graded
-from mcpl_heartbeat.check.hosts import AGENT_KEY, DEFAULTS, PROFILES, STORE, plan
+from mcpl_heartbeat.check.hosts import PROFILES, STORE, plan
 from mcpl_heartbeat.check.recipe import Entry, Host, Recipe, not_json, read
 
 
@@ -69,7 +69,7 @@ def check(options: Options, environ: Mapping[str, str]) -> report.Report:
                 outcome, more = start.try_out(case, options.seconds)
             findings += more
             outcomes[case.entry.id or "heartbeat"] = outcome
-            got.append(_got(case, outcome, found[case.entry.id]))
+            got.append(_got(case, outcome, [*found[case.entry.id], *more]))
     findings = graded(findings)
     return report.Report(
         checked=name,
@@ -98,7 +98,9 @@ def _text(path: str, remedy: str = "Name the host's config file.") -> str | Find
     return error("file", path, f"It cannot be read: {reason}.", remedy)
 
 
-_OURS = (*DEFAULTS, STORE, AGENT_KEY)
+def _is_ours(name: str) -> bool:
+    # Those too that are meant for one of ours, and misspelled.
+    return name.startswith("HEARTBEAT_")
 
 
 def _own(environ: Mapping[str, str], host: Host | None) -> tuple[Recipe, list[Finding]]:
@@ -113,7 +115,7 @@ def _own(environ: Mapping[str, str], host: Host | None) -> tuple[Recipe, list[Fi
     entry = {
         "command": command,
         "args": args,
-        "env": {name: environ[name] for name in _OURS if environ.get(name)},
+        "env": {name: value for name, value in environ.items() if value and _is_ours(name)},
         "enabledFeatureSets": ["heartbeat", *(["watch", "tasks"] if environ.get(STORE) else [])],
         "reconnect": True,
     }
@@ -144,9 +146,6 @@ def _case(recipe: Recipe, entry: Entry, environ: Mapping[str, str]) -> Case:
     return Case(recipe, entry, planned, facts.gather(planned), environ)
 
 
-_WAKES = "heartbeats and reminders"
-
-
 def _got(case: Case, outcome: start.Outcome, findings: list[Finding]) -> report.Got:
     server = case.entry.id or "heartbeat"
     asleep = [
@@ -166,8 +165,11 @@ def _got(case: Case, outcome: start.Outcome, findings: list[Finding]) -> report.
             "Wakes: none. Each reaches the agent's context, and the wake rules let it sleep."
         )
     else:
-        kinds = "heartbeats, reminders, alerts and nudges" if outcome.watches else _WAKES
+        without = _is_without_store(findings)
+        kinds = _kinds(outcome, without=without)
         lines.append(f"Wakes: {kinds}{_silent(outcome)}. {_deciding(case)}")
+        if outcome.watches and without:
+            lines.append("No alerts and nudges: see what is said of the store.")
     if outcome.tools:
         lines.append(f"Tools: {', '.join(outcome.tools)}")
     else:
@@ -178,6 +180,21 @@ def _got(case: Case, outcome: start.Outcome, findings: list[Finding]) -> report.
     if outcome.seconds is not None:
         lines.append(f"Ready {outcome.seconds:.1f} s after its start: {outcome.server}")
     return report.Got(server, tuple(lines))
+
+
+def _is_without_store(findings: list[Finding]) -> bool:
+    return any(found.id == "store" and found.level is Level.ERROR for found in findings)
+
+
+def _kinds(outcome: start.Outcome, *, without: bool) -> str:
+    """List what may wake the agent; ``without``: its server cannot use the store."""
+    kinds = ["heartbeats", "reminders"]
+    if outcome.watches and not without:
+        kinds += ["alerts", "nudges"]
+    if outcome.tasks and not without:
+        kinds.append("claimable tasks (where wake_on_tasks asks for it)")
+    *others, last = kinds
+    return f"{', '.join(others)} and {last}"
 
 
 def _deciding(case: Case) -> str:

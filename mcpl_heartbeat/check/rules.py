@@ -1,13 +1,14 @@
 """Everything that can be wrong in a config before anything is started. Pure."""
 
-from mcpl_heartbeat.check import grants, launch
+from mcpl_heartbeat.check import grants, launch, store_rules
 from mcpl_heartbeat.check.case import Case
 from mcpl_heartbeat.check.findings import Finding, error
 
 
 def judge(case: Case) -> list[Finding]:
     """Give everything that is wrong in the entry."""
-    return [finding for rule in (*launch.RULES, *grants.RULES) for finding in rule(case)]
+    rules = (*launch.RULES, *store_rules.RULES, *grants.RULES)
+    return [finding for rule in rules for finding in rule(case)]
 
 
 def judge_together(cases: list[Case]) -> list[Finding]:

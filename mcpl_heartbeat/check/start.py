@@ -45,6 +45,8 @@ class Outcome(msgspec.Struct, frozen=True):
     silent: bool = False
     watches: bool = False
     """Whether alerts and nudges may wake it, too."""
+    tasks: bool = False
+    """Whether claimable tasks may, where it asks for that."""
 
 
 def try_out(case: Case, seconds: float | None = None) -> tuple[Outcome, list[Finding]]:
@@ -104,7 +106,7 @@ class _Host(Host):
         self.policy: Policy | None = None
         self.declared: frozenset[str] = frozenset()
         self.refused: list[str] = []
-        self.watches = False
+        self.watches = self.tasks = False
         super().__init__(command, case.plan.environment | copies, folder, watch)
 
     def __exit__(self, *raised: Any) -> None:
@@ -198,6 +200,7 @@ def _converse(
         status=status,
         silent="silent" in host.watch.pushes,
         watches=wakes and host.watches,
+        tasks=wakes and host.tasks,
     )
     found = [*_heard(host, where), *_try_store(case, host, tools)]
     if seconds > SLOW_SECONDS:
@@ -278,7 +281,8 @@ def _negotiate(
     notes = [str(text) for text in as_list(receipt.get("notes"))]
     off = as_list(receipt.get("unavailableFeatures"))
     unavailable = {_object(entry).get("featureSet") for entry in off}
-    host.watches = "watch" in host.declared and "watch" not in unavailable
+    usable = host.declared - unavailable
+    host.watches, host.tasks = "watch" in usable, "tasks" in usable
     if "heartbeat" in unavailable:
         return notes[0].rstrip(".") if notes else "the server reports heartbeat as unavailable"
     return ""

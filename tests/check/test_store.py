@@ -14,12 +14,39 @@ from mcpl_heartbeat.check import main as checking
 from mcpl_heartbeat.check.case import Facts
 from mcpl_heartbeat.check.facts import gather
 from mcpl_heartbeat.check.findings import Level
+from mcpl_heartbeat.check.report import Report
+from mcpl_heartbeat.storage.store.ports import Ask
+from mcpl_heartbeat.storage.store.store import Store
+from mcpl_heartbeat.watch.arguments import RegisterArguments
 from tests.check.support import FILES, RULE, bridge, cases_of, framework, judged, launch, only
+from tests.postgres import postgres_server, postgres_url
+
+__all__ = ["postgres_server", "postgres_url"]
 
 COMMAND = str(Path(sys.executable).with_name("mcpl-heartbeat"))
 SCOPES = ["mcpl:push-event", "push:event"]
 STORE = "sqlite:////data/store.db"
 ALL = ["heartbeat", "watch", "tasks"]
+
+
+def wakes(report: Report) -> str:
+    """The lines on what wakes the agent."""
+    return "\n".join(
+        line for got in report.got for line in got.lines if line.startswith(("Wakes:", "No "))
+    )
+
+
+def written(folder: Path, url: str, key: str = "", **members: Any) -> checking.Options:
+    """A recipe on disk whose server can be started."""
+    env = {
+        "HEARTBEAT_CONFIG_FILE": str(folder / "config.json"),
+        "HEARTBEAT_REMINDERS_FILE": str(folder / "reminders.json"),
+        "HEARTBEAT_STORE": url,
+    } | ({"HEARTBEAT_AGENT_KEY": key} if key else {})
+    recipe = folder / "recipe.json"
+    entry = with_store(command=COMMAND, args=["--stdio"], env=env, **members)
+    recipe.write_text(json.dumps(entry), encoding="utf-8")
+    return checking.Options(str(recipe), strict=True)
 
 
 def with_store(url: str = STORE, *, key: str | None = None, **members: Any) -> dict[str, Any]:
@@ -129,7 +156,6 @@ def test_a_trial_start_leaves_the_store_alone(tmp_path: Path) -> None:
         "HEARTBEAT_CONFIG_FILE": str(tmp_path / "config.json"),
         "HEARTBEAT_REMINDERS_FILE": str(tmp_path / "reminders.json"),
         "HEARTBEAT_STORE": f"sqlite:///{store}",
-        "HEARTBEAT_AGENT_KEY": "k" * 32,
     }
     recipe = tmp_path / "recipe.json"
     recipe.write_text(
@@ -140,8 +166,158 @@ def test_a_trial_start_leaves_the_store_alone(tmp_path: Path) -> None:
     outcome = report.outcomes["heartbeat"]
     assert outcome.watches
     assert set(grants.STORE_TOOLS) <= set(outcome.tools)
-    assert any("alerts and nudges" in line for got in report.got for line in got.lines)
+    assert "reminders, alerts, nudges and claimable tasks" in wakes(report)
     assert [path.name for path in tmp_path.iterdir()] == ["recipe.json"]
+
+
+@pytest.mark.requirement("people.check-known-key")
+def test_a_key_that_the_store_does_not_know_will_not_work() -> None:
+    (case,) = cases_of(with_store(key="k" * 32))
+    unknown = msgspec.structs.replace(case.facts, key_known=False)
+    found = only(judged(with_store(key="k" * 32), facts=unknown))
+    assert (found.id, found.level) == ("store", Level.ERROR)
+    assert found.where.endswith("env.HEARTBEAT_AGENT_KEY")
+    assert "register" in found.remedy
+    unseen = msgspec.structs.replace(case.facts, key_unseen="the database is away")
+    told = only(judged(with_store(key="k" * 32), facts=unseen))
+    assert (told.id, told.level) == ("store", Level.NOTE)
+    assert "the database is away" in told.text
+
+
+@pytest.mark.requirement("people.check-known-key")
+def test_a_key_is_looked_for_in_the_store_which_stays_as_it_is(tmp_path: Path) -> None:
+    def known(secret: str) -> bool | None:
+        (case,) = cases_of(with_store(f"sqlite:///{tmp_path}/store.db", key=secret))
+        return gather(case.plan).key_known
+
+    secret = "k" * 32
+    assert known(secret) is False, "a store that is not there knows nobody"
+    assert list(tmp_path.iterdir()) == []
+    store = Store(f"sqlite:///{tmp_path}/store.db")
+    store.open()
+    store.answer([Ask("register", RegisterArguments(agent_secret=secret))])
+    for _ in range(2):  # while somebody works on it, and when nobody does
+        assert known(secret) is True
+        assert known("another secret of thirty-two characters") is False
+        before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+        assert known(secret) is True
+        after = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+        assert after.keys() == before.keys()
+        assert after["store.db"] == before["store.db"]
+        store.close()
+
+
+@pytest.mark.requirement("people.check-known-key")
+def test_it_is_looked_for_on_postgresql_too(postgres_url: str) -> None:
+    def known(secret: str) -> bool | None:
+        (case,) = cases_of(with_store(postgres_url, key=secret))
+        return gather(case.plan).key_known
+
+    store = Store(postgres_url)
+    store.open()
+    store.answer([Ask("register", RegisterArguments(agent_secret="k" * 32))])
+    store.close()
+    assert known("k" * 32) is True
+    assert known("n" * 32) is False
+
+
+@pytest.mark.requirement("people.check-known-key")
+def test_a_store_that_cannot_be_looked_into_is_no_verdict(tmp_path: Path) -> None:
+    file = tmp_path / "store.db"
+    file.write_text("no database at all, but a letter to a friend", "utf-8")
+    (case,) = cases_of(with_store(f"sqlite:///{file}", key="k" * 32))
+    facts = gather(case.plan)
+    assert (facts.key_known, "database" in facts.key_unseen) == (None, True)
+    (case,) = cases_of(with_store(f"sqlite:///{tmp_path}/other.db", key="short"))
+    assert gather(case.plan).key_known is None
+
+
+@pytest.mark.requirement("people.check-store-names")
+@pytest.mark.parametrize(
+    ("env", "said", "remedy"),
+    [
+        ({}, "HEARTBEAT_STORE is not set:", "sqlite:////"),
+        ({"HEARTBEAT_STORE": " "}, "HEARTBEAT_STORE is empty:", "sqlite:////"),
+        ({"HEARTBEAT_STOER": STORE}, "there is HEARTBEAT_STOER", "Call HEARTBEAT_STOER"),
+    ],
+)
+def test_sets_that_need_a_store_without_one_are_named(
+    env: dict[str, str], said: str, remedy: str
+) -> None:
+    config = framework(env=FILES | env, enabledFeatureSets=ALL)
+    (found,) = [found for found in judged(config) if found.id == "store"]
+    assert found.level is Level.WARNING
+    assert found.where.endswith("enabledFeatureSets")
+    assert "watch and tasks" in found.text
+    assert said in found.text
+    assert remedy in found.remedy
+    members = {"transport": launch(env=FILES | env), "enableFeatureSets": ["heartbeat", "tasks"]}
+    assert "tasks" in next(found.text for found in judged(bridge(**members)) if found.id == "store")
+
+
+@pytest.mark.requirement("people.check-store-names")
+@pytest.mark.parametrize(
+    ("name", "right"),
+    [
+        ("HEARTBEAT_STOER", "HEARTBEAT_STORE"),
+        ("heartbeat_store", "HEARTBEAT_STORE"),
+        ("HEARTBEAT_STORE_URL", "HEARTBEAT_STORE"),
+        ("HEARTBEAT_SECRET", None),
+        ("HEARTBEAT_AGENT_ID", None),
+        ("PATH", None),
+    ],
+)
+def test_a_variable_that_is_misspelled_is_named(name: str, right: str | None) -> None:
+    found = judged(framework(env=FILES | {name: STORE}))
+    assert [one.remedy for one in found] == ([] if right is None else [f"Call it {right}."])
+    assert all(one.level is Level.WARNING for one in found)
+    assert judged(with_store(env=FILES | {"HEARTBEAT_STORE": STORE, name: STORE})) == []
+
+
+@pytest.mark.requirement("people.check-store-names")
+def test_a_misspelled_variable_of_this_shell_is_named() -> None:
+    environ = os.environ | {"HEARTBEAT_STOER": STORE}
+    report = checking.check(checking.Options(starts=False), environ)
+    assert any("HEARTBEAT_STOER" in found.text for found in report.findings)
+
+
+@pytest.mark.requirement("people.check-feature-sets")
+def test_a_set_that_does_not_exist_is_mentioned() -> None:
+    found = judged(with_store(enabledFeatureSets=["heartbeat", "wach", "tasks"]))
+    assert {one.level for one in found} == {Level.WARNING}
+    assert any('"wach"' in one.text and one.remedy == 'Write "watch".' for one in found)
+    other = only(judged(with_store(enabledFeatureSets=[*ALL, "zzz", "z.*"])))
+    assert (other.level, '"zzz"' in other.text) == (Level.NOTE, True)
+
+
+@pytest.mark.requirement("people.check-store-wakes")
+@pytest.mark.parametrize(
+    ("url", "key"), [("nonsense", ""), ("sqlite:///{}/store.db", "short"), ("", "k" * 32)]
+)
+def test_what_the_store_cannot_do_is_not_promised(tmp_path: Path, url: str, key: str) -> None:
+    url = url.format(tmp_path) or f"sqlite:///{tmp_path}/none-yet.db"
+    report = checking.check(written(tmp_path, url, key), os.environ)
+    assert report.status == 2
+    said = wakes(report)
+    assert "Wakes: heartbeats and reminders." in said
+    assert "No alerts and nudges" in said
+
+
+@pytest.mark.requirement("people.check-store-wakes")
+@pytest.mark.parametrize(
+    ("sets", "said"),
+    [
+        (["heartbeat", "watch"], "Wakes: heartbeats, reminders, alerts and nudges."),
+        (["heartbeat", "tasks"], "Wakes: heartbeats, reminders and claimable tasks ("),
+        (["heartbeat"], "Wakes: heartbeats and reminders."),
+    ],
+)
+def test_the_wakes_are_those_of_the_sets_that_are_enabled(
+    tmp_path: Path, sets: list[str], said: str
+) -> None:
+    url = f"sqlite:///{tmp_path}/store.db"
+    report = checking.check(written(tmp_path, url, enabledFeatureSets=sets), os.environ)
+    assert said in wakes(report)
 
 
 def test_facts_without_a_store_say_nothing_of_one() -> None:
