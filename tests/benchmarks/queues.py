@@ -1,5 +1,6 @@
 """Queues of tasks to measure on, filled at once, and what SQLite alone takes for the same."""
 
+import os
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
@@ -49,6 +50,7 @@ def fill(shelf: Shelf, count: int, first: int, *, closed: bool = False) -> None:
         )
     conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     conn.close()
+    os.sync()  # or the first commits measured wait for all this
 
 
 def _copy(
@@ -66,7 +68,8 @@ def _copy(
 class BareQueue:
     """The same rows in SQLite with nothing around it; each call here is one commit."""
 
-    def __init__(self, folder: Path, count: int) -> None:
+    def __init__(self, folder: Path, count: int, closed: int = 0) -> None:
+        """``closed``: so many more that are over."""
         folder.mkdir(parents=True, exist_ok=True)
         self.conn = sqlite3.connect(folder / "bare.db", isolation_level=None)
         for pragma in ("journal_mode = WAL", "synchronous = FULL"):
@@ -83,14 +86,19 @@ class BareQueue:
         )
         self.conn.execute("BEGIN")
         self.conn.executemany(
-            "INSERT INTO tasks VALUES (?, ?, 'available', 1, NULL, 9, ?)",
-            ((id_of(i), i, "r" * 60) for i in range(count)),
+            "INSERT INTO tasks VALUES (?, ?, ?, 1, NULL, 9, ?)",
+            (
+                (id_of(i), i, "available" if i < count else "submitted", "r" * 60)
+                for i in range(count + closed)
+            ),
         )
         self.conn.executemany(
-            "INSERT INTO payloads VALUES (?, ?, NULL)", ((id_of(i), "i" * 60) for i in range(count))
+            "INSERT INTO payloads VALUES (?, ?, NULL)",
+            ((id_of(i), "i" * 60) for i in range(count + closed)),
         )
         self.conn.execute("COMMIT")
         self.conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        os.sync()
 
     def claim(self, numbers: Sequence[int]) -> None:
         """Take these, and read what is in them."""

@@ -26,13 +26,12 @@ from msgspec import Raw
 from mcpl_heartbeat.shell.desk import Desk
 from mcpl_heartbeat.storage.store.ports import Ask
 from mcpl_heartbeat.watch.failures import Failure
-from tests.benchmarks.bare import middle
 from tests.benchmarks.bench import Unmeasurable
 from tests.benchmarks.queues import OUTPUTS, BareQueue, fill, id_of
 from tests.benchmarks.rounds import Goal, Row
 from tests.benchmarks.shelf import Shelf
 from tests.benchmarks.wake import plain, progress, show
-from tests.benchmarks.watched import Watch
+from tests.benchmarks.watched import Watch, wrote
 
 TASKS = 10_000
 PHASES = ("claim", "heartbeat", "submit")
@@ -114,42 +113,64 @@ def contended(watch: Watch) -> list[Row]:
 
 
 def among_closed(watch: Watch) -> list[Row]:
-    """A claim and a list among many closed tasks (value), and among none (bare)."""
+    """What calls cost among many closed tasks, beside the same among none; and a claim's time."""
     closed = 50_000 if watch.quick else 1_000_000
     with watch.shelf() as shelf:
-        fill(shelf, 2_000, 0)
+        fill(shelf, 3 * CALLS, 0)
         few = costs(shelf, 0)
         watch.say(f"closing {closed:,}")
         fill(shelf, closed, TASKS, closed=True)
-        many = costs(shelf, 1_000)
-    return [
-        Row(f"{name}, {closed:,} closed", "ms", [few[name], many[name]], Goal("ratio", "<=", 1.5))
-        for name in few
+        many = costs(shelf, CALLS)
+        bare = BareQueue(watch.folder / "bare-closed", 2 * CALLS, closed)
+        turns: list[list[float]] = [[], []]
+        for number in range(CALLS):
+            asks = [asked(shelf, "claim", 2 * CALLS + number)]
+            begun = time.perf_counter()
+            bare.claim([number])
+            between = time.perf_counter()
+            shelf.store.answer(asks)
+            turns[0].append((between - begun) * 1000)
+            turns[1].append((time.perf_counter() - between) * 1000)
+        bare.close()
+    among = f"{closed:,} closed (bare: none)"
+    flat = [
+        Row(f"{name}, {among}", unit, [few[name], many[name]], Goal("ratio", "<=", 1.25))
+        for name, unit in COSTS.items()
     ]
+    return [*flat, Row(f"a claim, {closed:,} closed on both", "ms", turns)]
+
+
+CALLS = 500
+COSTS = {
+    "CPU of a claim": "ms",
+    "written a claim": "bytes",
+    "CPU of a list of 50": "ms",
+    "CPU of a sweep": "ms",
+}
+"""What does not depend on who else uses the disk."""
 
 
 def costs(shelf: Shelf, first: int) -> dict[str, list[float]]:
-    """How long (ms) calls take, one at a time."""
-    found: dict[str, list[float]] = {"a claim": [], "a list of 50 available": [], "a sweep": []}
+    """What calls cost, one at a time, each figure over ten of them."""
+    found: dict[str, list[float]] = {name: [] for name in COSTS}
     look = shelf.ask("list_agent_tasks", status="available")
 
-    def timed(name: str, do: Callable[[], object]) -> None:
-        begun = time.perf_counter()
-        told = do()
-        found[name].append((time.perf_counter() - begun) * 1000)
-        if isinstance(told, Failure):
-            raise Unmeasurable(told.message)
+    def ten(name: str, do: Callable[[int], object]) -> None:
+        begun = time.process_time()
+        told = [do(number) for number in range(10)]
+        found[name].append((time.process_time() - begun) * 100)
+        for each in told:
+            if isinstance(each, Failure):
+                raise Unmeasurable(each.message)
 
-    for number in range(first, first + 300):
-        ask = asked(shelf, "claim", number)
-        timed("a claim", lambda ask=ask: shelf.store.answer([ask])[0])  # type: ignore[misc]
-        timed("a list of 50 available", lambda: shelf.store.look(look))
-        timed("a sweep", lambda: shelf.store.sweep(200))
-    # Of ten at a time the middle one, so that a round is what a call mostly takes.
-    return {
-        name: [middle(times[at : at + 10]) for at in range(50, len(times), 10)]
-        for name, times in found.items()
-    }
+    for number in range(first, first + CALLS, 10):
+        asks = [asked(shelf, "claim", number + i) for i in range(10)]
+        begun = wrote()
+        ten("CPU of a claim", lambda i, asks=asks: shelf.store.answer([asks[i]])[0])  # type: ignore[misc]
+        found["written a claim"].append((wrote() - begun) / 10)
+        ten("CPU of a list of 50", lambda _: shelf.store.look(look))
+        ten("CPU of a sweep", lambda _: shelf.store.sweep(200))
+    return {name: series[5:] for name, series in found.items()}
 
 
 FIGURES: dict[str, Callable[[Watch], list[Row]]] = {

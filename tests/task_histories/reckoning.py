@@ -142,7 +142,7 @@ class TaskReckoning(Kept):
         if act.tool == "heartbeat_agent_task":
             expect(f"held while it was renewed: {act}", meets(act, life.held(epoch)), True)
             left = moment(act.told["timeout_at"]) - moment(act.told["server_time"])
-            expect(f"time left: {act}", act.told["seconds_left"] * 1000, min(LEASE, left))
+            expect(f"time left: {act}", round(act.told["seconds_left"] * 1000), min(LEASE, left))
         elif act.tool == "submit_agent_task":
             expect(f"a submit that was lost: {act}", held["cause"], "submitted")
             expect(f"the result of {act}", life.outputs, act.args["outputs"])  # type: ignore[index]
