@@ -14,11 +14,12 @@ import sqlalchemy as sa
 from msgspec import Raw
 
 from mcpl_heartbeat.storage.store import engine as engines
-from mcpl_heartbeat.storage.store import operations, transactions, urls
+from mcpl_heartbeat.storage.store import fires, operations, timeouts, transactions, urls
 from mcpl_heartbeat.storage.store.ports import Ask, Outcome, StoreError
 from mcpl_heartbeat.storage.store.store import Store
 from mcpl_heartbeat.storage.store.transaction import Transaction
-from tests.store.world import World, ask, beat, call, register
+from mcpl_heartbeat.tasks.arguments import CreateAgentTaskArguments
+from tests.store.world import SECRET, World, ask, beat, call, register
 
 
 @pytest.fixture
@@ -75,13 +76,71 @@ def test_a_full_disk_is_said_and_costs_nothing_but_the_call(
     assert call(store, "inbox_poll").envelope.context == long
 
 
+@pytest.mark.requirement("watch.store.full-at-fire")
+@pytest.mark.parametrize("how", ["sweep", "beat", "timeout"])
+def test_a_disk_that_is_full_at_a_fire_takes_back_all_of_it_and_sets_nothing_aside(
+    sqlite_world: World, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """SQLite ends the whole transaction by itself then, with whatever parts it has."""
+    store = sqlite_world.store()
+    address = register(store).address
+    for number in range(30):
+        beat(
+            store,
+            scope=f"s{number}",
+            seconds=60,
+            on_expiry=("mark_failed", "queue_alert"),
+            notify_address=address,
+        )
+        made = CreateAgentTaskArguments(
+            input_snapshot=Raw(b"{}"),
+            output_contract=(),
+            instructions="x" * 2_000,
+            timeout_seconds=60,
+            timeout_fallthrough="route_to_review",
+        )
+        store.answer([Ask("create_agent_task", made, SECRET)])
+    sqlite_world.watch(store, ms=59_500)
+    tables = ("switches", "envelopes", "journal", "tasks", "task_epochs")
+    before = [sqlite_world.rows(f"SELECT * FROM {table}") for table in tables]
+    sqlite_world.advance(500)
+
+    def fill(tx: Transaction) -> None:
+        pages = tx.conn.exec_driver_sql("PRAGMA page_count").scalar()
+        tx.conn.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
+
+    with monkeypatch.context() as full:
+        module, name = (timeouts, "_end") if how == "timeout" else (fires, "_fire")
+        plain = getattr(module, name)
+        full.setattr(module, name, lambda tx, due: (fill(tx), plain(tx, due))[1])
+        with pytest.raises(StoreError, match="database or disk is full"):
+            if how == "beat":
+                store.answer(
+                    [
+                        ask("heartbeat", scope=f"s{number}", expect_within_seconds=60)
+                        for number in range(30)
+                    ]
+                )
+            else:
+                store.sweep(200)
+        assert [sqlite_world.rows(f"SELECT * FROM {table}") for table in tables] == before
+    assert store.sweep(200).fired == 30
+    assert sqlite_world.rows("SELECT state, count(*) FROM switches GROUP BY state") == [
+        ("fired", 30)
+    ]
+    assert sqlite_world.rows("SELECT status, count(*) FROM tasks GROUP BY status") == [
+        ("timed_out", 30)
+    ]
+
+
 @pytest.mark.requirement("watch.store.full")
 def test_a_file_that_may_not_grow_is_said(tmp_path: Path) -> None:
     """The system refuses the write itself, as on a full disk; in a process of its own."""
     program = f"""
 import resource, sys
 sys.path.insert(0, {str(Path(__file__).parents[2])!r})
-from tests.store.world import World, beat, register
+from mcpl_heartbeat.tasks.arguments import CreateAgentTaskArguments
+from tests.store.world import SECRET, World, beat, register
 from mcpl_heartbeat.storage.store.ports import StoreError
 world = World("sqlite:///{tmp_path}/store.db")
 store = world.store()

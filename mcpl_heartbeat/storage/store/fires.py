@@ -60,7 +60,7 @@ def fire_all(tx: Transaction, due: Sequence[Switch]) -> Settled:
         return settled
     due = sorted(due, key=_order)
     try:
-        with tx.conn.begin_nested():
+        with tx.part():
             settled.fired = _fire(tx, due)
     except Exception as wrong:
         if judge(wrong).kind is not Kind.OURS:
@@ -75,7 +75,7 @@ def _fire_apart(tx: Transaction, due: Sequence[Switch], settled: Settled) -> Non
     for switch in due:
         key = (switch.namespace, switch.scope)
         try:
-            with tx.conn.begin_nested():
+            with tx.part():
                 # One before it may have disarmed it.
                 now = switches.load(tx, [key]).switches.get(key)
                 if now is not None and is_due(now, tx.now):

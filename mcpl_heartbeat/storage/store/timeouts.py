@@ -33,7 +33,7 @@ def end(tx: Transaction, overdue: Sequence[Task]) -> Ended:
         return ended
     overdue = sorted(overdue, key=lambda task: (task.timeout_at, task.seq))
     try:
-        with tx.conn.begin_nested():
+        with tx.part():
             ended.tasks = _end(tx, overdue)
     except Exception as wrong:
         if judge(wrong).kind is not Kind.OURS:
@@ -45,7 +45,7 @@ def end(tx: Transaction, overdue: Sequence[Task]) -> Ended:
 def _end_apart(tx: Transaction, overdue: Sequence[Task], ended: Ended) -> None:
     for task in overdue:
         try:
-            with tx.conn.begin_nested():
+            with tx.part():
                 ended.tasks |= _end(tx, [task])
         except Exception as wrong:
             if judge(wrong).kind is not Kind.OURS:

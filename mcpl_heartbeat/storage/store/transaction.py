@@ -1,10 +1,12 @@
 """What the operations on the rows are given: one open transaction, and the time it counts at."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 
 import msgspec
 import sqlalchemy as sa
 
+from mcpl_heartbeat.storage.store.engine import Kind, judge
 from mcpl_heartbeat.watch.clock import Reading
 
 
@@ -28,3 +30,21 @@ class Transaction(msgspec.Struct, frozen=True):
     def sqlite(self) -> bool:
         """Whether the store is SQLite; else it is PostgreSQL."""
         return self.conn.dialect.name == "sqlite"
+
+    @contextlib.contextmanager
+    def part(self) -> Iterator[sa.NestedTransaction]:
+        """Do what is done within whole or not at all, whatever becomes of the rest.
+
+        When it is the database that fails, all of the transaction is lost, and SQLite has ended it
+        already: taking back a part would fail in its turn and hide why, and what is done after that
+        would be kept at once, each statement for itself.
+        """
+        part = self.conn.begin_nested()
+        try:
+            yield part
+        except Exception as wrong:
+            if judge(wrong).kind is Kind.OURS:
+                part.rollback()
+            raise
+        if part.is_active:
+            part.commit()

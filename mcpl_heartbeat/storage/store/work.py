@@ -156,7 +156,7 @@ def _change(  # noqa: PLR0913 - what is to be done, on what, for whom
     if not change.guard:
         _keep(tx, task, change)
         return change.result
-    with tx.conn.begin_nested() as part:
+    with tx.part() as part:
         _keep(tx, task, change)
         for outcome in beats.take(tx, [(who, each) for each in change.guard]):
             if isinstance(outcome, Failure):
