@@ -47,7 +47,7 @@ def put(
 
 def resume_point(checkpoint: Checkpoint | None, now: Reading) -> ResumePoint | None:
     """What an alert may say of where to resume; ``None`` where there is nothing, or not for it."""
-    if checkpoint is None or checkpoint.content.get("privacy_mode") == "client_key":
+    if checkpoint is None or is_private(checkpoint):
         return None
     content = checkpoint.content
     return ResumePoint(
@@ -56,6 +56,11 @@ def resume_point(checkpoint: Checkpoint | None, now: Reading) -> ResumePoint | N
         step=content.get("step"),
         saved_at=now.tell(checkpoint.saved_at),
     )
+
+
+def is_private(checkpoint: Checkpoint | None) -> bool:
+    """Whether there is one of which an alert says nothing."""
+    return checkpoint is not None and checkpoint.content.get("privacy_mode") == "client_key"
 
 
 def _scope(arguments: CheckpointPutArguments, problems: list[str]) -> str:

@@ -250,6 +250,7 @@ def view(envelope: Envelope, now: Reading) -> EnvelopeView:
         unreachable=alert.unreachable,
         marked_failed=alert.marked_failed,
         resume=None if alert.resume is None else msgspec.to_builtins(alert.resume),
+        resume_private=alert.resume_private,
         resolved_at=alert.resolved_at,
         resolution=alert.resolution,
         folded=alert.folded,

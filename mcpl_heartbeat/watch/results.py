@@ -187,6 +187,8 @@ class EnvelopeView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     unreachable: int | UnsetType = UNSET
     marked_failed: bool | UnsetType = UNSET
     resume: dict[str, Any] | UnsetType | None = UNSET
+    resume_private: bool | UnsetType = UNSET
+    """There is a checkpoint, which only its own namespace may read."""
     resolved_at: str | UnsetType | None = UNSET
     resolution: str | UnsetType | None = UNSET
     folded: int | UnsetType = UNSET
@@ -318,6 +320,8 @@ class ResumePacketResult(Answer, frozen=True, kw_only=True):
     scope: str | UnsetType = UNSET
     empty: bool | UnsetType = UNSET
     """Nothing at all is known of this scope."""
+    known: bool | UnsetType = UNSET
+    """The namespace has this scope itself; mail alone may tell of another agent's."""
     objective: str | UnsetType | None = UNSET
     next_action: str | UnsetType | None = UNSET
     checkpoint: dict[str, Any] | UnsetType | None = UNSET

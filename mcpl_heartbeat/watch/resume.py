@@ -22,6 +22,7 @@ from mcpl_heartbeat.watch.results import (
     EntryView,
     GapView,
     HeldLeaseView,
+    HeldTaskView,
     ResumePacketResult,
 )
 from mcpl_heartbeat.watch.rows import Checkpoint, Entry, Envelope, Lease, Switch
@@ -29,6 +30,11 @@ from mcpl_heartbeat.watch.switches import view
 
 MAX_DEATHS = 20
 """How many deaths are told, the newest ones; the journal's size bounds the rest."""
+_NONE_SUCH = (
+    "This namespace has no such scope: it put no checkpoint, armed no switch and took no lease or "
+    "task under that name. Another agent's is not seen here: its alert tells where to resume."
+)
+_PERHAPS = "If it is your own, check its spelling; if the work is new, start it."
 _TAKEN_UP = frozenset({"armed", "recovered"})
 
 
@@ -56,31 +62,30 @@ def packet(  # noqa: PLR0913, PLR0917 - each is one part of the briefing
     tail: int,
     gaps: Sequence[Gap],
     now: Reading,
+    tasks: Sequence[HeldTaskView] = (),
 ) -> ResumePacketResult:
     """Brief on ``scope``.
 
     ``entries`` are all lines of its journal, the oldest first, of which the last ``tail`` are
-    shown; ``arrivals`` are the first of ``arrivals_total`` envelopes that wait.
+    shown; ``arrivals`` are the first of ``arrivals_total`` envelopes that wait; ``tasks`` are
+    claimed under the scope.
     """
     held = [lease for lease in leases if is_held(lease, now)]
-    empty = switch is None and checkpoint is None
-    empty = empty and not held and not arrivals_total and not entries
+    known = bool(switch or checkpoint or held or entries or tasks)
     notes: list[str] = []
     deaths = _deaths(entries, now, notes)
     failed, recovered = _standing(switch, deaths)
     content = {} if checkpoint is None else checkpoint.content
-    if empty:
-        notes.append(
-            "Nothing is known of this scope: no checkpoint, no beat, no lease and no mail names "
-            "it. Check its spelling; if the work is new, start it."
-        )
+    if not known:
+        notes.append(_NONE_SUCH if arrivals_total else f"{_NONE_SUCH} {_PERHAPS}")
     if len(deaths) > MAX_DEATHS:
         notes.append(f"Of {len(deaths)} deaths the last {MAX_DEATHS} are shown.")
     return ResumePacketResult(
         server_time=now.server_time,
         notes=tuple(notes),
         scope=scope,
-        empty=empty,
+        empty=not known and not arrivals_total,
+        known=known,
         objective=content.get("objective"),
         next_action=content.get("next_action"),
         checkpoint=None if checkpoint is None else _checkpoint_view(checkpoint, now),
@@ -89,6 +94,7 @@ def packet(  # noqa: PLR0913, PLR0917 - each is one part of the briefing
         recovered=recovered,
         deaths=tuple(deaths[-MAX_DEATHS:]),
         leases=tuple(_lease_view(lease, now) for lease in held),
+        tasks=tuple(tasks),
         arrivals=tuple(_arrival_view(envelope, now) for envelope in arrivals),
         arrivals_total=arrivals_total,
         watch_gaps=gap_views(gaps, now),

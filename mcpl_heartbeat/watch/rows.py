@@ -152,6 +152,8 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Leases of the namespace that no scope names, which ``release_leases`` cannot reach."""
     marked_failed: bool
     resume: ResumePoint | None = None
+    resume_private: bool = False
+    """There is a checkpoint, and it is for its own namespace only."""
     resolved_at: str | None = None
     """When a later beat or a disarm showed that the work goes on, or is finished."""
     resolution: Literal["recovered", "disarmed"] | None = None

@@ -28,7 +28,7 @@ from msgspec import UNSET
 
 from mcpl_heartbeat.watch import beats
 from mcpl_heartbeat.watch.arguments import HeartbeatArguments
-from mcpl_heartbeat.watch.checkpoints import resume_point
+from mcpl_heartbeat.watch.checkpoints import is_private, resume_point
 from mcpl_heartbeat.watch.clock import Reading
 from mcpl_heartbeat.watch.failures import Failure, invalid
 from mcpl_heartbeat.watch.leases import free, is_held
@@ -199,6 +199,7 @@ def fire(  # noqa: PLR0913, PLR0917 - each is one part of what there is to free 
         unreachable=unscoped,
         marked_failed=failed,
         resume=resume_point(checkpoint, now),
+        resume_private=is_private(checkpoint),
         released_tasks=tuple(tasks),
     )
     tells = "queue_alert" in switch.on_expiry and switch.notify is not None

@@ -279,7 +279,8 @@ def _resume_packet(r: Any) -> list[str]:
     lines = [f"Scope {quoted(r.scope)}, now {r.server_time}: {_standing(r)}."]
     if r.empty:
         return lines
-    lines += _checkpoint_lines(r.checkpoint)
+    if r.known:
+        lines += _checkpoint_lines(r.checkpoint)
     if r.switch is not None:
         lines.append(f"Switch {_switch_line(r.switch)}")
     lines += _some(r.deaths, _death_line)
@@ -310,8 +311,8 @@ def _resume_packet(r: Any) -> list[str]:
 
 
 def _standing(r: Any) -> str:
-    if r.empty:
-        return "nothing is known"
+    if not r.known:
+        return "this namespace has no such scope"
     if r.failed:
         return "the work is marked failed, and nobody has beaten since"
     if r.recovered:

@@ -202,8 +202,13 @@ def _died(alert: Alert) -> list[str]:
         )
     if alert.marked_failed:
         said.append("The work is marked failed.")
-    if alert.resume is None:
-        said.append("It left no checkpoint that may be told here.")
+    if alert.resume_private:
+        said.append(
+            "It kept its last checkpoint private: only its own namespace may read it, with "
+            "resume_packet."
+        )
+    elif alert.resume is None:
+        said.append("It left no checkpoint: what was done before is not known.")
     else:
         said.append(resume_line(alert.resume, _LONG))
     return said

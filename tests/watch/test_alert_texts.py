@@ -42,12 +42,19 @@ def test_what_an_alert_has_not_is_not_made_up() -> None:
     )
     text = texts.alert_push_text([bare], 1, "NOW")
     assert "An agent without a label on scope" in text
-    assert "It left no checkpoint that may be told here." in text
+    assert "It left no checkpoint: what was done before is not known." in text
     for absent in ("Freed", "freed", "lease", "marked failed"):
         assert absent not in text
     nothing = texts.alert_push_text([alert_mail(released=(), unreachable=0)], 1, "NOW")
     assert "No lease of that scope was held" in nothing
     assert "Not freed" not in nothing
+
+
+@pytest.mark.requirement("watch.resume.private")
+def test_a_checkpoint_that_is_private_is_not_said_to_be_missing() -> None:
+    text = texts.alert_push_text([alert_mail(resume=None, resume_private=True)], 1, "NOW")
+    assert "kept its last checkpoint private" in text
+    assert "left no checkpoint" not in text
 
 
 @pytest.mark.requirement("watch.push.alert-text")

@@ -119,3 +119,10 @@ def test_an_alert_says_where_to_resume_unless_that_is_private() -> None:
     private, _, _ = put(scope="s", privacy_mode="client_key")
     assert checkpoints.resume_point(private, at()) is None
     assert checkpoints.resume_point(None, at()) is None
+
+
+@pytest.mark.requirement("watch.resume.private")
+def test_a_private_checkpoint_is_told_from_none() -> None:
+    told, _, _ = put(scope="s")
+    private, _, _ = put(scope="s", privacy_mode="client_key")
+    assert [checkpoints.is_private(each) for each in (None, told, private)] == [False, False, True]

@@ -8,7 +8,7 @@ import pytest
 from mcpl_heartbeat.watch import resume, switches
 from mcpl_heartbeat.watch.arguments import HeartbeatArguments
 from mcpl_heartbeat.watch.clock import Gap, Reading
-from mcpl_heartbeat.watch.results import ResumePacketResult
+from mcpl_heartbeat.watch.results import HeldTaskView, ResumePacketResult
 from mcpl_heartbeat.watch.rows import Checkpoint, Entry, Lease, Switch
 from mcpl_heartbeat.watch.switches import Beaten
 from tests.watch.mailing import START, at, letter
@@ -19,6 +19,11 @@ CHECKPOINT = Checkpoint(
     version=4,
     saved_at=START,
     content={"objective": "review", "next_action": "open 17", "files": ["a"], "body": [1]},
+)
+
+
+HELD = HeldTaskView(
+    id="t", status="claimed", execution_epoch=1, agent_id=None, lease_expires_at="soon"
 )
 
 
@@ -73,12 +78,13 @@ def packet(now: Reading, **parts: Any) -> ResumePacketResult:
 @pytest.mark.requirement("watch.resume.empty")
 def test_an_empty_scope_says_so() -> None:
     result = packet(at())
-    assert result.empty is True
+    assert (result.empty, result.known) == (True, False)
     assert (result.objective, result.next_action, result.checkpoint) == (None, None, None)
     assert (result.switch, result.failed, result.recovered) == (None, False, False)
     assert (result.deaths, result.leases, result.arrivals, result.journal) == ((), (), (), ())
     assert len(result.notes) == 1
-    assert result.notes[0].startswith("Nothing is known of this scope")
+    assert result.notes[0].startswith("This namespace has no such scope")
+    assert "spelling" in result.notes[0]
 
 
 @pytest.mark.requirement("watch.resume.empty")
@@ -87,13 +93,23 @@ def test_an_empty_scope_says_so() -> None:
     [
         {"checkpoint": CHECKPOINT},
         {"leases": [lease()]},
-        {"arrivals": [letter()]},
+        {"tasks": [HELD]},
         {"entries": [Entry(namespace="ns", scope="s", at=START, kind="checkpoint")]},
     ],
 )
 def test_whatever_is_known_makes_it_not_empty(part: dict[str, Any]) -> None:
     result = packet(at(), **part)
-    assert (result.empty, result.notes) == (False, ())
+    assert (result.empty, result.known, result.notes) == (False, True, ())
+
+
+@pytest.mark.requirement("watch.resume.others")
+def test_a_scope_of_which_only_mail_tells_is_none_of_this_namespace() -> None:
+    result = packet(at(), arrivals=[letter()])
+    assert (result.empty, result.known) == (False, False)
+    (note,) = result.notes
+    assert "no such scope" in note
+    assert "its alert tells where to resume" in note
+    assert "spelling" not in note
 
 
 @pytest.mark.requirement("watch.resume.packet")

@@ -375,8 +375,20 @@ def test_the_briefing_says_all_that_is_needed_to_go_on() -> None:
 def test_an_empty_briefing_says_so() -> None:
     packet = resume.packet("s", None, None, [], [], 0, [], 20, (), at())
     text = read("resume_packet", packet)
-    assert text.splitlines()[0].endswith(": nothing is known.")
-    assert "Check its spelling" in text
+    assert text.splitlines()[0].endswith(": this namespace has no such scope.")
+    assert "check its spelling" in text
+
+
+@pytest.mark.requirement("watch.resume.others")
+def test_no_life_is_made_up_beside_an_alert_about_anothers_scope() -> None:
+    mail = alert_mail()
+    packet = resume.packet("s", None, None, [], [mail], 1, [], 20, (), at())
+    text = read("resume_packet", packet)
+    assert text.splitlines()[0].endswith(": this namespace has no such scope.")
+    assert "death was seen" not in text
+    assert "No checkpoint was put" not in text
+    assert f'- alert "{mail.task_id}" in box' in text
+    assert "its alert tells where to resume" in text
 
 
 @pytest.mark.requirement("watch.texts.resume")

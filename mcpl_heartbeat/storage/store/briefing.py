@@ -83,7 +83,7 @@ def status(
         switches=tuple(view(switch, tx.now) for switch in shown),
         total=sum(_counts(tx, who.namespace).values()),
         next_cursor=_cursor(scopes[-1]) if more else None,
-        watch_gaps=gap_views(_gaps(shown, tx.now), tx.now),
+        watch_gaps=gap_views(_gaps(who, shown, tx.now), tx.now),
         corrupt=tuple(sorted({*corrupt, *unread})),
     )
 
@@ -108,7 +108,7 @@ def _status_of(tx: Transaction, who: Identity, scope: str, settle: Settle) -> Sw
         switches=tuple(view(each, tx.now) for each in shown),
         total=len(shown),
         next_cursor=None,
-        watch_gaps=gap_views(_gaps(shown, tx.now), tx.now),
+        watch_gaps=gap_views(_gaps(who, shown, tx.now), tx.now),
         journal=tuple(entry_view(entry, tx.now) for entry in entries),
         corrupt=tuple(aside[1] for aside in found.aside),
     )
@@ -136,7 +136,7 @@ def resume(
     key = (who.namespace, arguments.scope)
     found = settle(tx, [key])
     arrivals, total = mail.of_scope(tx, who.agent, arguments.box, arguments.scope, ARRIVALS)
-    briefing = packet(
+    return packet(
         arguments.scope,
         found.switches.get(key),
         fires.checkpoints(tx, [key]).get(key),
@@ -145,14 +145,10 @@ def resume(
         total,
         journal.newest(tx, *key, journal.KEPT),
         arguments.tail,
-        tx.now.gaps[-GAPS:],
+        _gaps_since(who.registered_at, tx.now),
         tx.now,
+        _tasks(tx, key),
     )
-    held = _tasks(tx, key)
-    if held and briefing.empty:
-        # Its note says that nothing is known, and is the only one.
-        briefing = msgspec.structs.replace(briefing, empty=False, notes=())
-    return msgspec.structs.replace(briefing, tasks=held)
 
 
 def _tasks(tx: Transaction, key: Key) -> tuple[HeldTaskView, ...]:
@@ -188,9 +184,12 @@ def _page(tx: Transaction, who: Identity, after: str, limit: int) -> tuple[Seque
     return scopes[:limit], len(scopes) > limit
 
 
-def _gaps(shown: Sequence[Switch], now: Reading) -> tuple[Gap, ...]:
-    """Give the gaps that moved the deadlines shown, or the newest ones when none is shown."""
-    since = min((switch.armed_at for switch in shown), default=0)
+def _gaps(who: Identity, shown: Sequence[Switch], now: Reading) -> tuple[Gap, ...]:
+    """Give the gaps that moved the deadlines shown; with none, those since there is the agent."""
+    return _gaps_since(min((each.armed_at for each in shown), default=who.registered_at), now)
+
+
+def _gaps_since(since: int, now: Reading) -> tuple[Gap, ...]:
     return tuple(gap for gap in now.gaps if gap.ended > since)[-GAPS:]
 
 

@@ -159,6 +159,27 @@ def test_the_briefing_holds_what_the_server_saw(rig: Rig) -> None:
     assert [lease.holder for lease in packet.leases] == ["heir"]
 
 
+@pytest.mark.requirement("watch.resume.others")
+def test_what_was_before_an_agent_came_or_is_anothers_is_not_its_own(rig: Rig) -> None:
+    worker = rig.agent("a")
+    rig.gap(100)
+    boss = rig.agent("b")
+    worker.checkpoint_put(scope="s", objective="o", next_action="n", privacy_mode="client_key")
+    worker.heartbeat(on_expiry=["queue_alert"], notify_address=boss.address)
+    rig.advance(31)
+    rig.sweep()
+    packet = boss.resume_packet(scope="s")
+    assert (packet.empty, packet.known, packet.arrivals_total) == (False, False, 1)
+    assert (packet.deaths, packet.checkpoint, packet.watch_gaps) == ((), None, ())
+    assert boss.switch_status().watch_gaps == ()
+    envelope = boss.inbox_poll().envelope
+    assert (envelope.resume, envelope.resume_private) == (None, True)
+    rig.gap(50)
+    assert [gap.seconds for gap in boss.resume_packet(scope="s").watch_gaps] == [50]
+    assert [gap.seconds for gap in worker.resume_packet(scope="s").watch_gaps] == [100, 50]
+    assert worker.resume_packet(scope="s").known is True
+
+
 @pytest.mark.requirement("watch.store.briefing")
 def test_a_checkpoint_takes_the_place_of_the_one_before(rig: Rig) -> None:
     agent = rig.agent()
