@@ -104,7 +104,7 @@ class Listen(msgspec.Struct, frozen=True):
 
 
 class Settle(msgspec.Struct, frozen=True):
-    """These alerts (their ``seq``) were taken by the host, or are let go for another to push."""
+    """This mail (the ``seq`` of each) was taken by the host, or is let go for another to push."""
 
     seqs: tuple[int, ...]
     taken: bool
@@ -114,9 +114,13 @@ class Seek(msgspec.Struct, frozen=True):
     """From now on look for claimable tasks as well, or no longer; each replaces the last.
 
     Of those that the agent was not told of yet; they are handed to ``news`` with the rest.
+    ``reviews``: how many reviews of tasks to take at most each time, as alerts are. ``here``:
+    whether a push of either reaches the agent, which is what the store is told.
     """
 
     wanted: bool
+    reviews: int = 0
+    here: bool = False
 
 
 class Woken(msgspec.Struct, frozen=True):

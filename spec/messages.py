@@ -137,7 +137,7 @@ class AlertsOrigin(_Sent, frozen=True):
     """Whence several alerts come; of their scopes the first 20."""
 
     source: Literal["alert"]
-    count: Annotated[int, Meta(ge=2, le=100)]
+    count: Annotated[int, Meta(ge=2)]
     scopes: Annotated[list[NotBlank], Meta(min_length=1, max_length=20)]
 
 
@@ -218,6 +218,56 @@ class WorkPush(_Sent, frozen=True):
     payload: Visible
     tags: Annotated[list[Literal["tasks:available"]], Meta(min_length=1, max_length=1)]
     coalesce: Coalesce | UnsetType = UNSET
+
+
+class ReviewOrigin(_Sent, frozen=True):
+    """Whence a review comes: the task that timed out."""
+
+    source: Literal["review"]
+    task_id: NotBlank = msgspec.field(name="task_id")
+
+
+class ReviewsOrigin(_Sent, frozen=True):
+    """Whence several reviews come; of their tasks the first 20."""
+
+    source: Literal["review"]
+    count: Annotated[int, Meta(ge=2)]
+    task_ids: Annotated[list[NotBlank], Meta(min_length=1, max_length=20)] = msgspec.field(
+        name="task_ids"
+    )
+
+
+ReviewTags = Annotated[list[Literal["tasks:review"]], Meta(min_length=1, max_length=1)]
+
+
+class ReviewPush(_Sent, frozen=True):
+    """The params of one review."""
+
+    feature_set: Literal["tasks"]
+    event_id: Annotated[
+        str, Meta(pattern=r"^review_.+$", description="review_<task_id of the mail>")
+    ]
+    timestamp: Utc
+    origin: ReviewOrigin
+    payload: Visible
+    tags: ReviewTags
+
+
+class ReviewsPush(_Sent, frozen=True):
+    """The params of several reviews in one push."""
+
+    feature_set: Literal["tasks"]
+    event_id: Annotated[
+        str,
+        Meta(
+            pattern=r"^reviews_.+_[0-9]+$",
+            description="reviews_<task_id of the newest mail>_<count>",
+        ),
+    ]
+    timestamp: Utc
+    origin: ReviewsOrigin
+    payload: Visible
+    tags: ReviewTags
 
 
 class PushResult(_Read, frozen=True):

@@ -138,6 +138,12 @@ def shapes() -> dict[str, Shape]:
         "push-event.tasks.params": _of(
             m.WorkPush, "Params of push/event: claimable tasks", "See tasks.md."
         ),
+        "push-event.review.params": _of(
+            m.ReviewPush, "Params of push/event: a review", "See tasks.md."
+        ),
+        "push-event.reviews.params": _of(
+            m.ReviewsPush, "Params of push/event: several reviews", "See tasks.md."
+        ),
         "push-event.result": _of(
             m.PushResult, "Result of push/event", "What a host answers when it answers no error."
         ),

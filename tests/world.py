@@ -138,6 +138,7 @@ class World:
         self.settled: list[Settle] = []
         self.woken: list[Woken] = []
         self.seeking = False
+        self.seek = Seek(False)
         self.listening = Listen(None, here=False)
         self._ids = itertools.count(1)
         self._names = itertools.count()
@@ -337,7 +338,7 @@ class World:
             case Woken():
                 self.woken.append(action)
             case Seek():
-                self.seeking = action.wanted
+                self.seek, self.seeking = action, action.wanted
             case Listen():
                 self.listening = action
 

@@ -154,11 +154,18 @@ class Desk:
         """Whose secret it is. Raises ``StoreError``."""
         return await self._work(partial(self._store.identify, secret))
 
-    async def news(
-        self, agent: str, namespace: str, token: str, most: int | None, work: bool = False
+    async def news(  # noqa: PLR0913, PLR0917 - for whom, by whom, of what
+        self,
+        agent: str,
+        namespace: str,
+        token: str,
+        most: int | None,
+        work: bool = False,
+        reviews: int = 0,
     ) -> News:
         """Claim for the server ``token`` what to push to ``agent``. Raises ``StoreError``."""
-        return await self._work(partial(self._store.news, agent, namespace, token, most, work))
+        ask = partial(self._store.news, agent, namespace, token, most, work, reviews)
+        return await self._work(ask)
 
     async def pushed(self, token: str, seqs: Sequence[int], *, taken: bool) -> None:
         """Say what became of a push. Raises ``StoreError``."""
@@ -168,9 +175,9 @@ class Desk:
         """Say what became of the push of ``work``. Raises ``StoreError``."""
         await self._work(partial(self._store.woken, namespace, token, work, taken=taken))
 
-    async def present(self, agent: str, token: str, *, here: bool) -> None:
+    async def present(self, agent: str, token: str, *, here: bool, work: bool = False) -> None:
         """Say for 60 s whether ``token`` can push to ``agent``. Raises ``StoreError``."""
-        await self._work(partial(self._store.present, agent, token, here=here))
+        await self._work(partial(self._store.present, agent, token, here=here, work=work))
 
     async def stats(self) -> Stats | None:
         """Count; ``None`` while the store cannot be used."""

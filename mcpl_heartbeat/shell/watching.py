@@ -87,9 +87,10 @@ class StoreWatching:
         self._unanswered: dict[int, Ask] = {}
         self._settles: list[Settle | Woken] = []
         self._listening = Listen(None, here=False)
-        self._seeking = False
+        self._seek = Seek(False)
         self._poked = trio.Event()
         self._present_since: float | None = None
+        self._present = (False, False)
         self._looking = trio.CancelScope()
         self._heard_something = False
         self._desk: Desk | None = None
@@ -109,7 +110,7 @@ class StoreWatching:
             if isinstance(action, Settle | Woken):
                 self._settles.append(action)
             elif isinstance(action, Seek):
-                self._seeking = action.wanted
+                self._seek = action
             else:
                 self._listening = action
             self._poked.set()
@@ -137,7 +138,7 @@ class StoreWatching:
             self._looking.cancel()
             try:
                 await self._settle(desk)
-                await self._show_presence(desk, here=False)
+                await self._show_presence(desk, False, False)
             except StoreError:
                 # What we claimed, and that we are here, lapses by itself.
                 pass
@@ -202,7 +203,7 @@ class StoreWatching:
                 self._poked = trio.Event()
                 try:
                     await self._settle(desk)
-                    await self._show_presence(desk, here=self._listening.here)
+                    await self._show_presence(desk, self._listening.here, self._seek.here)
                     await self._look(desk)
                 except StoreError:
                     # The desk has said so, and goes on trying to open the store.
@@ -211,19 +212,22 @@ class StoreWatching:
                     await self._poked.wait()
 
     def _rest(self) -> float:
-        if self._settles or self._seeking or self._listening.alerts is not None:
+        seeking = self._seek.wanted or self._seek.reviews
+        if self._settles or seeking or self._listening.alerts is not None:
             return POLL_EVERY
         return PRESENT_EVERY
 
     async def _look(self, desk: Desk) -> None:
-        most, seeking = self._listening.alerts, self._seeking
-        if (most is None and not seeking) or self._own is None:
+        most, work, reviews = self._listening.alerts, self._seek.wanted, self._seek.reviews
+        if (most is None and not work and not reviews) or self._own is None:
             return
         me = await self._own.identity()
         if me is None:
             return
         asked = self._clock.now()
-        news = await desk.news(me.agent, me.namespace, self._token, most, work=seeking)
+        news = await desk.news(
+            me.agent, me.namespace, self._token, most, work=work, reviews=reviews
+        )
         if not news.empty:
             self._heard_something = True
             self._report(news, asked)
@@ -252,20 +256,22 @@ class StoreWatching:
         if me is not None:
             await desk.woken(me.namespace, self._token, woken.work, taken=woken.taken)
 
-    async def _show_presence(self, desk: Desk, *, here: bool) -> None:
+    async def _show_presence(self, desk: Desk, here: bool, work: bool) -> None:
         now = trio.current_time()
         since = self._present_since
-        if self._own is None or (not here and since is None):
+        present = here or work
+        if self._own is None or (not present and since is None):
             return
-        if here and since is not None:
+        if present and since is not None and self._present == (here, work):
             if now - since < PRESENT_EVERY:
                 return
             # The store may have been put in another's place meanwhile.
             self._own.forget()
         me = await self._own.identity()
         if me is not None:
-            await desk.present(me.agent, self._token, here=here)
-            self._present_since = now if here else None
+            await desk.present(me.agent, self._token, here=here, work=work)
+            self._present_since = now if present else None
+            self._present = (here, work)
 
 
 def _hopeless(tool: str, why: str) -> Failure:

@@ -1,7 +1,8 @@
 """The tasks wing on one MCPL connection: its tools, and what wakes a worker. Pure.
 
 What the tools come to is the store's affair (``Ask``). This wing says when to look for claimable
-work (``Seek``), pushes that there is some, and tells the store what the host took (``Woken``).
+work and for reviews (``Seek``), pushes them, and tells the store what the host took (``Woken``,
+``Settle``).
 """
 
 from typing import Any, Protocol
@@ -12,13 +13,16 @@ from mcpl_heartbeat.mcp.arguments import Accepted, Refused
 from mcpl_heartbeat.mcp.tools import Rules, Tool, ToolResult
 from mcpl_heartbeat.policy.manifest import TASKS
 from mcpl_heartbeat.policy.pushing import read_answer
-from mcpl_heartbeat.tasks import pushes
+from mcpl_heartbeat.tasks import pushes, reviews
 from mcpl_heartbeat.tasks.texts import text_of
 from mcpl_heartbeat.tasks.tools import TOOLS
 from mcpl_heartbeat.watch.calls import Answer as Give
 from mcpl_heartbeat.watch.calls import WatchCalls
 from mcpl_heartbeat.watch.failures import Failure
+from mcpl_heartbeat.watch.pushes import AlertPush, AlertPushes
+from mcpl_heartbeat.watch.reach import Reach
 from mcpl_heartbeat.watch.results import Result
+from mcpl_heartbeat.watch.rows import Envelope
 from mcpl_heartbeat.wings import Annex, Connection, Sent
 
 INSTRUCTIONS = (
@@ -33,6 +37,8 @@ class News(Protocol):
 
     @property
     def work(self) -> pushes.Work | None: ...  # noqa: D102
+    @property
+    def reviews(self) -> tuple[Envelope, ...]: ...  # noqa: D102
 
 
 class TasksWing:
@@ -48,13 +54,16 @@ class TasksWing:
             text_of=text_of,
             looks="list_agent_tasks or get_agent_task",
         )
-        self._work = pushes.WorkPushes(
-            zone=connection.zone,
-            send=self._send,
-            forget=connection.outgoing.forget,
-            emit=connection.emit,
-        )
-        self._seeking = False
+        parts: dict[str, Any] = {
+            "zone": connection.zone,
+            "send": self._send,
+            "forget": connection.outgoing.forget,
+            "emit": connection.emit,
+        }
+        self._work = pushes.WorkPushes(**parts)
+        self._reviews = AlertPushes(noun="review", event=reviews.review_event, **parts)
+        self._reach = Reach()
+        self._seek = Seek(False)
         self._alarm: int | None = None
         self._left = False
 
@@ -80,24 +89,40 @@ class TasksWing:
         """What the store has to push."""
         if news.work is not None:
             self._work.news(news.work, self._blocked, self._gate.coalesces, now)
+        self._reviews.news(news.reviews, self._blocked, now)
 
     def answered(self, subject: Any, answer: Answer, now: Moment) -> None:
         """The host answered a push, however late."""
-        self._work.answered(subject, read_answer(answer), now)
+        policy, about = subject
+        outcome = read_answer(answer)
+        self._reach.heard(policy, outcome)
+        if isinstance(about, AlertPush):
+            self._reviews.answered(about, outcome, now)
+        else:
+            self._work.answered(about, outcome, now)
 
     def policy_came(self, *, as_request: bool) -> None:
         """The host sent a policy, or took one away."""
         if as_request:
+            self._reach.renew()
             self._work.retry()
+            self._reviews.retry()
 
     def pump(self, now: Moment) -> None:
         """Hold what was not answered, and say whether to look for more."""
         self._work.pass_time(now)
-        seeking = self._work.seeks(self._blocked, now)
-        if seeking != self._seeking:
-            self._seeking = seeking
-            self._emit(Seek(seeking))
-        self._alarm = self._work.next_moment(now)
+        self._reviews.pass_time(now)
+        blocked = self._blocked
+        seek = Seek(
+            self._work.seeks(blocked, now),
+            reviews=self._reviews.wanted(blocked, now),
+            here=not blocked and self._reach.refusal is None,
+        )
+        if seek != self._seek:
+            self._seek = seek
+            self._emit(seek)
+        moments = (self._work.next_moment(now), self._reviews.next_moment(now))
+        self._alarm = min((moment for moment in moments if moment is not None), default=None)
 
     def next_alarm(self) -> int | None:
         """When (monotonic ms) ``pump`` next has something to do."""
@@ -107,14 +132,15 @@ class TasksWing:
         """The host is gone: another server may push what it did not take."""
         self._left = True
         self._work.leave()
+        self._reviews.leave()
 
     @property
     def _blocked(self) -> bool:
         """Whether nothing can be pushed now."""
         return self._left or self._gate.verdict(pushes.FEATURE_SET) is not None
 
-    def _send(self, event: dict[str, Any], push: Any) -> str:
-        id, line = self._outgoing.open("push/event", event, Sent(self, push))
+    def _send(self, event: dict[str, Any], about: Any) -> str:
+        id, line = self._outgoing.open("push/event", event, Sent(self, (self._reach.policy, about)))
         self._emit(Push(line, event["eventId"]))
         return id
 

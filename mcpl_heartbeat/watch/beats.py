@@ -144,33 +144,37 @@ def at_rest(
 
 
 def with_delivery(
-    result: HeartbeatResult, *, alert: bool | None, itself: bool | None
+    result: HeartbeatResult, *, alert: bool | None, nudge: bool | None, work: bool | None = None
 ) -> HeartbeatResult:
     """Add how an alert, a nudge and a wake for tasks would reach whom they are for (issue 4 §4).
 
-    ``alert``: whether a server is connected that can wake whom the alert is for; ``itself``: the
-    same for the beating agent; ``None``: not looked up.
+    ``alert``: whether a server is connected that can wake whom the alert is for; ``nudge``,
+    ``work``: the same for the beating agent itself; ``None``: not looked up.
     """
     notes = list(result.notes)
     delivery = result.alert_delivery
     if alert is not None and result.on_expiry is not UNSET and "queue_alert" in result.on_expiry:
         delivery = "push" if alert else "inbox"
         if not alert:
-            notes.append(
-                f"Nothing can wake {result.notify_address} at present: the alert can only be "
-                "collected with inbox_poll."
-            )
-    if itself is False and result.nudge_seconds:
+            notes.append(inbox_only(result.notify_address))
+    if nudge is False and result.nudge_seconds:
         notes.append(
             "No server can wake you at present, so nudge_seconds has no effect: beat in time by "
             "yourself."
         )
-    if itself is False and result.wake_on_tasks is True:
+    if work is False and result.wake_on_tasks:
         notes.append(
-            "No server that can wake you is known at present, so do not count on wake_on_tasks: "
-            "list_agent_tasks shows what can be claimed."
+            "No server that can wake you for tasks is known at present, so do not count on "
+            "wake_on_tasks: list_agent_tasks shows what can be claimed."
         )
     return msgspec.structs.replace(result, alert_delivery=delivery, notes=tuple(notes))
+
+
+def inbox_only(address: object) -> str:
+    """Say that an alert wakes nobody."""
+    return (
+        f"Nothing can wake {address} at present: the alert can only be collected with inbox_poll."
+    )
 
 
 def had_fired(before: Switch, now: Reading) -> str:

@@ -9,6 +9,8 @@ again when a further alert has come, at the next policy, and once a minute. A la
 
 The eventId of a push follows from what it says, so it stays the same however often it is sent. An
 alert that takes in another one, because its box is full, says something new and is sent again.
+
+Other mail that wakes goes the same way (``tasks/reviews.py``): only its event is another.
 """
 
 from collections import deque
@@ -47,7 +49,7 @@ place counts anew), and how many it has taken in."""
 
 
 class AlertPush(msgspec.Struct, frozen=True):
-    """An alert push that left: what it was about, and when (monotonic ms)."""
+    """A push that left: what it was about, and when (monotonic ms)."""
 
     marks: tuple[Mark, ...]
     left_at: int
@@ -65,21 +67,30 @@ class Held(msgspec.Struct, frozen=True):
     reason: str
 
 
+Event = Callable[[Sequence[Envelope], Zone, int], dict[str, Any]]
+"""Gives the params of the push for mail that waits, the oldest first, sent at this wall time."""
 Send = Callable[[dict[str, Any], Any], str]
 """Sends a ``push/event`` with these params, about this subject; gives the id of its request."""
 
 
 class AlertPushes:
-    """See the module. ``forget`` takes the id of a request to whose answer nobody listens now."""
+    """See the module. ``forget`` takes the id of a request to whose answer nobody listens now.
 
-    def __init__(
+    Other mail than alerts has an ``event`` of its own, and a ``noun`` for the log.
+    """
+
+    def __init__(  # noqa: PLR0913 - what is pushed, and the ways out
         self,
         *,
         zone: Zone,
         send: Send,
         forget: Callable[[str], None],
         emit: Callable[[Action], None],
+        noun: str = "alert",
+        event: Event | None = None,
     ) -> None:
+        self._noun = noun
+        self._event = event or alert_event
         self._zone = zone
         self._send = send
         self._forget = forget
@@ -92,7 +103,7 @@ class AlertPushes:
         self.held: Held | None = None
 
     def wanted(self, blocked: bool, now: Moment) -> int:
-        """How many alerts could leave at once, if there were any."""
+        """How much mail could leave at once, if there were any."""
         return 0 if blocked or self._out is not None or now.monotonic < self._rest_until else MOST
 
     def next_moment(self, now: Moment) -> int | None:
@@ -101,12 +112,12 @@ class AlertPushes:
             return self._out.left_at + ANSWER_WITHIN_MS
         return self._rest_until if now.monotonic < self._rest_until else None
 
-    def news(self, alerts: Sequence[Envelope], blocked: bool, now: Moment) -> None:
-        """All alerts that wait and are claimed for this server, the oldest first."""
-        known = tuple(one.seq for one in alerts if _mark(one) in self._taken)
+    def news(self, mail: Sequence[Envelope], blocked: bool, now: Moment) -> None:
+        """All that waits and is claimed for this server, the oldest first."""
+        known = tuple(one.seq for one in mail if _mark(one) in self._taken)
         if known:
             self._emit(Settle(known, taken=True))
-        waiting = [one for one in alerts if one.seq not in known and one.alert is not None]
+        waiting = [one for one in mail if one.seq not in known]
         if not self.wanted(blocked, now):
             # It was asked for before the last push left, or before the policy changed.
             out = () if self._out is None else self._out.seqs
@@ -163,14 +174,14 @@ class AlertPushes:
         push = AlertPush(tuple(map(_mark, waiting)), now.monotonic)
         self._out = push
         self._rest_until = now.monotonic + REST_MS
-        self._left.append(self._send(alert_event(waiting, self._zone, now.wall), push))
+        self._left.append(self._send(self._event(waiting, self._zone, now.wall), push))
         if len(self._left) > REMEMBERED:
             self._forget(self._left.popleft())
 
     def _hold(self, push: AlertPush, reason: str, now: Moment) -> None:
         self._let_go(push.seqs)
         if self.held is None or self.held.reason != reason:
-            many = words.counted(len(push.marks), "alert")
+            many = words.counted(len(push.marks), self._noun)
             self._emit(Log(Level.WARNING, f"{many} held: {reason}"))
         self.held = Held(frozenset(push.marks), reason)
         self._probe_at = now.monotonic + PROBE_EVERY_MS

@@ -81,7 +81,7 @@ def beaten(ask: Ask) -> HeartbeatResult:
     """What the store answers to a first beat."""
     beat = switches.beat(None, "0" * 64, ask.arguments, READING)
     assert not isinstance(beat, Failure), beat
-    return beats.with_delivery(beat.result, alert=None, itself=None)
+    return beats.with_delivery(beat.result, alert=None, nudge=None)
 
 
 def no_switches() -> SwitchStatusResult:

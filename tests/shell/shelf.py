@@ -69,10 +69,17 @@ class Shelf:
         return self.known.get(secret)
 
     def news(
-        self, agent: str, namespace: str, token: str, most: int | None, work: bool = False
+        self,
+        agent: str,
+        namespace: str,
+        token: str,
+        most: int | None,
+        work: bool = False,
+        reviews: int = 0,
     ) -> ports.News:
         self._use()
-        self.did.append(("news", agent, namespace, token, most, *(["work"] if work else [])))
+        more = (*(["work"] if work else []), *([reviews] if reviews else []))
+        self.did.append(("news", agent, namespace, token, most, *more))
         return self.to_tell.popleft() if self.to_tell else NOTHING
 
     def pushed(self, token: str, seqs: Sequence[int], *, taken: bool) -> None:
@@ -83,9 +90,9 @@ class Shelf:
         self._use()
         self.did.append(("woken", namespace, token, work.number, taken))
 
-    def present(self, agent: str, token: str, *, here: bool) -> None:
+    def present(self, agent: str, token: str, *, here: bool, work: bool = False) -> None:
         self._use()
-        self.did.append(("present", agent, token, here))
+        self.did.append(("present", agent, token, here, work))
 
     def stats(self) -> ports.Stats:
         return ports.Stats(0, 0, 0)

@@ -431,6 +431,28 @@ async def test_the_store_is_told_who_can_be_woken(mock_clock: trio.testing.MockC
         assert post.shelf.did[-1] == ("close",)
 
 
+@pytest.mark.requirement("watch.push.presence", "tasks.push.shell")
+async def test_it_is_told_at_once_under_which_feature_set(
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    def presences(post: Post) -> list[tuple[bool, bool]]:
+        return [done[3:] for done in post.shelf.did if done[0] == "present"]
+
+    async with posted() as post:
+        post.watching.take(Seek(True, reviews=9, here=True))
+        await until(lambda: presences(post) == [(False, True)])
+        post.watching.take(ALL)
+        await until(lambda: presences(post)[1:] == [(True, True)])
+        await jump(mock_clock, 21)
+        await until(lambda: presences(post)[2:] == [(True, True)])
+        post.watching.take(Seek(False))
+        await until(lambda: presences(post)[3:] == [(True, False)])
+        post.watching.take(Listen(None, here=False))
+        await until(lambda: presences(post)[4:] == [(False, False)])
+        await jump(mock_clock, 60)
+        assert len(presences(post)) == 5
+
+
 @pytest.mark.requirement("watch.push.once-taken")
 async def test_what_was_taken_is_settled_before_the_next_look(
     mock_clock: trio.testing.MockClock,
@@ -477,6 +499,9 @@ async def test_claimable_work_is_looked_for_while_it_is_sought(
         assert post.news[0][0].work == work
         post.watching.take(Woken(work, taken=True))
         await until(lambda: ("woken", "n" * 64, "me", 1, True) in post.shelf.did)
+        post.watching.take(Seek(False, reviews=9))
+        looked = ("news", "a" * 16, "n" * 64, "me", None, 9)
+        await until(lambda: looked in post.shelf.did)
         post.watching.take(Seek(False))
         await settle()
         looks = post.shelf.count("news")

@@ -13,6 +13,7 @@ from mcpl_heartbeat.mcp.tools import tools_list
 from mcpl_heartbeat.policy.manifest import HEARTBEAT, TASKS, WATCH, manifest
 from mcpl_heartbeat.storage.store.ports import Work
 from mcpl_heartbeat.tasks.pushes import COALESCE_KEY, work_event
+from mcpl_heartbeat.tasks.reviews import review_event
 from mcpl_heartbeat.times import UTC
 from mcpl_heartbeat.watch import nudges, pushes
 from mcpl_heartbeat.watch.clock import Reading
@@ -20,6 +21,7 @@ from mcpl_heartbeat.watch.failures import STATUS, failure
 from mcpl_heartbeat.watch.mail import alert_envelope
 from mcpl_heartbeat.watch.rows import Alert, Envelope
 from spec import generate
+from tests.session.test_task_reviews import review
 from tests.world import Disk, World, refuse
 
 SCHEMAS = {
@@ -135,7 +137,11 @@ def _alert(scope: str) -> Envelope:
 
 
 @pytest.mark.requirement(
-    "watch.push.alert", "watch.push.nudge", "watch.push.one-at-a-time", "tasks.push.wake"
+    "watch.push.alert",
+    "watch.push.nudge",
+    "watch.push.one-at-a-time",
+    "tasks.push.wake",
+    "tasks.push.review",
 )
 def test_each_push_of_the_store_fits_the_schema_of_its_kind_alone() -> None:
     now = 1_780_000_000_000
@@ -147,10 +153,12 @@ def test_each_push_of_the_store_fits_the_schema_of_its_kind_alone() -> None:
         "alert": [pushes.alert_event([_alert("s")], UTC, now)],
         "alerts": [
             pushes.alert_event([_alert("s"), _alert("t")], UTC, now),
-            pushes.alert_event([_alert(f"s{n}") for n in range(100)], UTC, now),
+            pushes.alert_event([_alert(f"s{n}") for n in range(1_000)], UTC, now),
         ],
         "nudge": [nudge, coalesced],
         "tasks": [work, {**work, "coalesce": {"key": COALESCE_KEY}}],
+        "review": [review_event([review(1)], UTC, now)],
+        "reviews": [review_event([review(n) for n in range(most)], UTC, now) for most in (2, 99)],
     }
     kinds = ("tick", "silent", "reminder", *sent)
     for kind, events in sent.items():

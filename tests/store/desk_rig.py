@@ -58,9 +58,9 @@ class Watched(Store):
         self.sweeps.append(super().sweep(most))
         return self.sweeps[-1]
 
-    def present(self, agent: str, token: str, *, here: bool) -> None:
+    def present(self, agent: str, token: str, *, here: bool, work: bool = False) -> None:
         self._fail()
-        super().present(agent, token, here=here)
+        super().present(agent, token, here=here, work=work)
 
     def housekeeping(self) -> None:
         self.tidied += 1

@@ -47,10 +47,10 @@ def test_the_reply_says_so_in_words() -> None:
 @pytest.mark.requirement("tasks.push.told")
 def test_where_nothing_can_wake_the_agent_the_reply_says_so() -> None:
     result = beaten(None, at(), wake_on_tasks=True).result
-    (note,) = beats.with_delivery(result, alert=None, itself=False).notes
+    (note,) = beats.with_delivery(result, alert=None, nudge=False, work=False).notes
     assert "wake_on_tasks" in note
     assert "list_agent_tasks" in note
-    for itself in (True, None):
-        assert beats.with_delivery(result, alert=None, itself=itself) == result
+    for work in (True, None):
+        assert beats.with_delivery(result, alert=None, nudge=False, work=work) == result
     bare = beaten(None, at()).result
-    assert beats.with_delivery(bare, alert=None, itself=False) == bare
+    assert beats.with_delivery(bare, alert=None, nudge=False, work=False) == bare

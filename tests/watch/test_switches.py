@@ -281,27 +281,27 @@ def test_a_handover_a_bare_beat_and_a_label_long_gone_are_no_second_instance(
 @pytest.mark.requirement("watch.switch.alert-delivery")
 def test_the_reply_says_whether_the_alert_can_wake_anybody() -> None:
     result = beaten(None, at(), on_expiry=["queue_alert"], notify_address=ADDRESS).result
-    pushed = beats.with_delivery(result, alert=True, itself=None)
+    pushed = beats.with_delivery(result, alert=True, nudge=None)
     assert (pushed.alert_delivery, pushed.notes) == ("push", ())
-    collected = beats.with_delivery(result, alert=False, itself=None)
+    collected = beats.with_delivery(result, alert=False, nudge=None)
     assert collected.alert_delivery == "inbox"
     assert "inbox_poll" in collected.notes[0]
     assert f"{ADDRESS}/inbox" in collected.notes[0]
-    assert beats.with_delivery(result, alert=None, itself=None) == result
+    assert beats.with_delivery(result, alert=None, nudge=None) == result
 
 
 @pytest.mark.requirement("watch.switch.alert-delivery")
 def test_without_an_alert_in_force_nothing_is_said_of_its_way() -> None:
     for result in (beaten(None, at()).result, disarmed(armed(at())).result):
-        assert beats.with_delivery(result, alert=False, itself=False) == result
+        assert beats.with_delivery(result, alert=False, nudge=False) == result
 
 
 @pytest.mark.requirement("watch.switch.nudge")
 def test_a_nudge_that_cannot_arrive_is_said() -> None:
     result = beaten(None, at(), nudge_seconds=20).result
-    assert "nudge_seconds" in beats.with_delivery(result, alert=None, itself=False).notes[0]
+    assert "nudge_seconds" in beats.with_delivery(result, alert=None, nudge=False).notes[0]
     for itself in (True, None):
-        assert beats.with_delivery(result, alert=None, itself=itself) == result
+        assert beats.with_delivery(result, alert=None, nudge=itself) == result
 
 
 @pytest.mark.requirement("watch.switch.view")

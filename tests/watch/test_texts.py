@@ -88,13 +88,13 @@ def test_a_failure_says_what_is_wrong_and_what_to_do(tool: str) -> None:
 @pytest.mark.requirement("watch.texts.heartbeat")
 def test_a_beat_is_answered_with_the_deadline_and_what_happens_without_the_next() -> None:
     result = beat(on_expiry=["queue_alert", "release_leases"], notify_address=NOTIFY).result
-    result = beats.with_delivery(result, alert=True, itself=None)
+    result = beats.with_delivery(result, alert=True, nudge=None)
     assert read("heartbeat", result).splitlines() == [
         'Armed: scope "s", generation 1. Beat again within 300 s, before 2026-09-21T14:18:20.000Z '
         "(now 2026-09-21T14:13:20.000Z), or disarm.",
         f"If no beat comes: release_leases, queue_alert to {NOTIFY}, who is woken by it.",
     ]
-    inbox = beats.with_delivery(result, alert=False, itself=None)
+    inbox = beats.with_delivery(result, alert=False, nudge=None)
     text = read("heartbeat", inbox)
     assert "who has to poll for it" in text
     assert "can only be collected with inbox_poll" in text

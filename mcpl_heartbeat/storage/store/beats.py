@@ -90,7 +90,7 @@ def _deliveries(
         if isinstance(outcome, HeartbeatResult):
             if outcome.notify_address:
                 sought.add(_agent(outcome.notify_address))
-            if _wakes_itself(outcome):
+            if outcome.nudge_seconds or outcome.wake_on_tasks:
                 sought.add(who.agent)
     if not sought:
         return list(outcomes)
@@ -100,12 +100,9 @@ def _deliveries(
         if isinstance(outcome, Failure)
         else with_delivery(
             outcome,
-            alert=_agent(outcome.notify_address) in here if outcome.notify_address else None,
-            itself=who.agent in here if _wakes_itself(outcome) else None,
+            alert=(_agent(outcome.notify_address), identities.WATCH) in here,
+            nudge=(who.agent, identities.WATCH) in here,
+            work=(who.agent, identities.TASKS) in here,
         )
         for (who, _), outcome in zip(beats, outcomes, strict=True)
     ]
-
-
-def _wakes_itself(result: HeartbeatResult) -> bool:
-    return bool(result.nudge_seconds) or result.wake_on_tasks is True

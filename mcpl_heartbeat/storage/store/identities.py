@@ -18,11 +18,11 @@ _BY_NAMESPACE = sa.select(*rows.IDENTITY).where(among(_TABLE.c.namespace))
 _AGENTS = sa.select(_TABLE.c.agent).where(among(_TABLE.c.agent))
 _INSERT = sa.insert(_TABLE)
 _PRESENCE = schema.presence
-_PRESENT = (
-    sa.select(_PRESENCE.c.agent)
-    .where(among(_PRESENCE.c.agent), _PRESENCE.c.until > sa.bindparam("real"))
-    .distinct()
+_PRESENT = sa.select(_PRESENCE.c.agent, _PRESENCE.c.feature_set).where(
+    among(_PRESENCE.c.agent), _PRESENCE.c.until > sa.bindparam("real")
 )
+WATCH, TASKS = "watch", "tasks"
+"""The feature sets under which something is pushed to an agent."""
 
 
 def by_secret(tx: Transaction, secrets: Iterable[str]) -> dict[str, Identity]:
@@ -52,12 +52,12 @@ def registered(tx: Transaction, agents: Collection[str]) -> frozenset[str]:
     return frozenset(tx.conn.execute(_AGENTS, {"keys": list(agents)}).scalars())
 
 
-def present(tx: Transaction, agents: Collection[str]) -> frozenset[str]:
-    """Give those of ``agents`` that some server can push to now."""
+def present(tx: Transaction, agents: Collection[str]) -> frozenset[tuple[str, str]]:
+    """Give those of ``agents`` that some server can push to now, each with the feature set."""
     if not agents:
         return frozenset()
     sought = {"keys": list(agents), "real": tx.now.real}
-    return frozenset(tx.conn.execute(_PRESENT, sought).scalars())
+    return frozenset((row[0], row[1]) for row in tx.conn.execute(_PRESENT, sought))
 
 
 def register(tx: Transaction, arguments: RegisterArguments) -> RegisterResult | Failure:

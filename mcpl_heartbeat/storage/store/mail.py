@@ -31,6 +31,8 @@ TOKEN_BYTES = 16
 
 Of = tuple[str, str, int]
 """Of which namespace, scope and generation an alert is."""
+REVIEW = 0
+"""What stands for the generation where it is the review of a task, of the scope of its guards."""
 Resolution = Literal["recovered", "disarmed"]
 
 _TABLE = schema.envelopes

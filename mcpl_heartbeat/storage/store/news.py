@@ -5,11 +5,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from mcpl_heartbeat.storage.store import journal, rows, schema, wakes
+from mcpl_heartbeat.storage.store import identities, journal, mail, rows, schema, wakes
 from mcpl_heartbeat.storage.store.ports import News, Nudge
 from mcpl_heartbeat.storage.store.rows import CorruptRow
 from mcpl_heartbeat.storage.store.sql import ALERT, ARMED, PENDING, among
 from mcpl_heartbeat.storage.store.transaction import Transaction
+from mcpl_heartbeat.tasks.reviews import task_of
 from mcpl_heartbeat.watch.rows import Entry, Envelope
 
 CLAIM_MS = 60_000
@@ -22,20 +23,29 @@ PRESENT_MS = 60_000
 _MAIL = schema.envelopes
 _TOKEN: sa.BindParameter[str] = sa.bindparam("token")
 _REAL: sa.BindParameter[int] = sa.bindparam("real")
-_UNPUSHED = (
-    sa.select(*rows.ENVELOPE, _MAIL.c.push_token, _MAIL.c.push_until)
-    .where(
-        PENDING,
-        ALERT,
-        _MAIL.c.pushed_at.is_(None),
-        _MAIL.c.agent == sa.bindparam("agent"),
-        sa.or_(
-            _MAIL.c.push_token.is_(None), _MAIL.c.push_token == _TOKEN, _MAIL.c.push_until <= _REAL
-        ),
+
+
+def _unpushed(what: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    return (
+        sa.select(*rows.ENVELOPE, _MAIL.c.push_token, _MAIL.c.push_until)
+        .where(
+            PENDING,
+            what,
+            _MAIL.c.pushed_at.is_(None),
+            _MAIL.c.agent == sa.bindparam("agent"),
+            sa.or_(
+                _MAIL.c.push_token.is_(None),
+                _MAIL.c.push_token == _TOKEN,
+                _MAIL.c.push_until <= _REAL,
+            ),
+        )
+        .order_by(_MAIL.c.seq)
+        .limit(sa.bindparam("most"))
     )
-    .order_by(_MAIL.c.seq)
-    .limit(sa.bindparam("most"))
-)
+
+
+_ALERTS = _unpushed(ALERT)
+_REVIEWS = _unpushed(_MAIL.c.of_generation == sa.literal_column(f"{mail.REVIEW}"))
 _BY_SEQ = _MAIL.c.seq == sa.bindparam("of_seq")
 _CLAIM = (
     sa.update(_MAIL)
@@ -90,37 +100,44 @@ def news(  # noqa: PLR0913 - for whom, by whom, of what
     most: int | None,
     *,
     work: bool = False,
+    reviews: int = 0,
 ) -> News:
     """Claim what ``token`` may push to ``agent``, of alerts up to ``most``, which may be 0.
 
     Its own claims are given, and hold, anew. ``most`` ``None``: neither alerts nor nudges.
+    ``reviews`` bounds the reviews of tasks.
     """
     return News(
         now=tx.now,
-        alerts=tuple(_claim(tx, agent, token, most)) if most else (),
+        alerts=tuple(_claim(tx, _ALERTS, agent, token, most)) if most else (),
         nudges=() if most is None else tuple(_nudge(tx, namespace, MOST_NUDGES)),
         work=wakes.work(tx, namespace, token) if work else None,
+        reviews=tuple(filter(task_of, _claim(tx, _REVIEWS, agent, token, reviews)))
+        if reviews
+        else (),
     )
 
 
-def _claim(tx: Transaction, agent: str, token: str, most: int) -> list[Envelope]:
+def _claim(
+    tx: Transaction, query: sa.Select[Any], agent: str, token: str, most: int
+) -> list[Envelope]:
     sought = {"agent": agent, "token": token, "real": tx.now.real, "most": most}
-    alerts: list[Envelope] = []
+    found: list[Envelope] = []
     claims: list[dict[str, Any]] = []
-    for row in tx.conn.execute(_UNPUSHED, sought):
+    for row in tx.conn.execute(query, sought):
         try:
             envelope = rows.envelope(row)
         except CorruptRow:
             # The reader is told of it, and it is set aside, when it comes to be polled.
             continue
-        alerts.append(envelope)
+        found.append(envelope)
         held = row[-2] == token and row[-1] > tx.now.real + CLAIM_MS // 2
         if not held:
             until = tx.now.real + CLAIM_MS
             claims.append({"of_seq": envelope.seq, "by": token, "until": until})
     if claims:
         tx.conn.execute(_CLAIM, claims)
-    return alerts
+    return found
 
 
 def _nudge(tx: Transaction, namespace: str, most: int) -> list[Nudge]:
@@ -148,7 +165,7 @@ def _nudge(tx: Transaction, namespace: str, most: int) -> list[Nudge]:
 
 
 def pushed(tx: Transaction, token: str, seqs: Sequence[int], *, taken: bool) -> None:
-    """Note that a host took the push of these alerts, or let them go for another try.
+    """Note that a host took the push of this mail, or let it go for another try.
 
     Only of those that ``token`` still claims: what it lost may have changed since.
     """
@@ -160,7 +177,9 @@ def pushed(tx: Transaction, token: str, seqs: Sequence[int], *, taken: bool) -> 
     at = tx.now.real if taken else None
     tx.conn.execute(_PUSHED, [{"of_seq": row[0], "at": at} for row in mine])
     if taken:
-        journal.write(tx, [_entry(tx, *row[1:]) for row in mine if row[1] is not None])
+        # A review is of no switch, so there is no journal for it.
+        alerts = [row[1:] for row in mine if row[1] is not None and row[3] != mail.REVIEW]
+        journal.write(tx, [_entry(tx, *of) for of in alerts])
 
 
 def _entry(tx: Transaction, namespace: str, scope: str, generation: int) -> Entry:
@@ -169,13 +188,16 @@ def _entry(tx: Transaction, namespace: str, scope: str, generation: int) -> Entr
     )
 
 
-def present(tx: Transaction, agent: str, token: str, *, here: bool) -> None:
-    """Note that ``token`` can push to ``agent`` for a while, or no longer."""
+def present(tx: Transaction, agent: str, token: str, *, here: bool, work: bool) -> None:
+    """Note that ``token`` can push to ``agent`` for a while, or no longer.
+
+    ``here``: alerts and nudges; ``work``: what there is to say of tasks.
+    """
     tx.conn.execute(_GONE, {"of_agent": agent, "token": token})
-    if here:
-        until = tx.now.real + PRESENT_MS
-        row = {"agent": agent, "token": token, "until": until}
-        tx.conn.execute(sa.insert(_PRESENCE), row)
+    sets = [identities.WATCH] * here + [identities.TASKS] * work
+    if sets:
+        row = {"agent": agent, "token": token, "until": tx.now.real + PRESENT_MS}
+        tx.conn.execute(sa.insert(_PRESENCE), [{**row, "feature_set": each} for each in sets])
 
 
 def forget_absent(tx: Transaction) -> None:

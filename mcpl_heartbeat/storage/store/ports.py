@@ -79,18 +79,20 @@ class Work(msgspec.Struct, frozen=True):
 
 
 class News(msgspec.Struct, frozen=True):
-    """What is to be pushed to one agent. Alerts and work are claimed for the server that asked."""
+    """What is to be pushed to one agent. All but nudges is claimed for the server that asked."""
 
     now: Reading
     alerts: tuple[Envelope, ...] = ()
     """Not pushed yet, the oldest first."""
     nudges: tuple[Nudge, ...] = ()
     work: Work | None = None
+    reviews: tuple[Envelope, ...] = ()
+    """Of tasks that timed out; claimed and settled as alerts are."""
 
     @property
     def empty(self) -> bool:
         """Whether there is nothing to push."""
-        return not self.alerts and not self.nudges and self.work is None
+        return not (self.alerts or self.nudges or self.reviews) and self.work is None
 
 
 class Stats(msgspec.Struct, frozen=True):
@@ -140,23 +142,32 @@ class StorePort(Protocol):
     def identify(self, secret: str) -> Identity | None:
         """Whose secret it is."""
 
-    def news(
-        self, agent: str, namespace: str, token: str, most: int | None, work: bool = False
+    def news(  # noqa: PLR0913, PLR0917 - for whom, by whom, of what
+        self,
+        agent: str,
+        namespace: str,
+        token: str,
+        most: int | None,
+        work: bool = False,
+        reviews: int = 0,
     ) -> News:
         """Claim what is to be pushed to ``agent`` by the server ``token``, for a minute.
 
         ``most`` bounds the alerts and may be 0, nudges are given in any case; with ``None`` neither
-        is. ``work``: whether claimable tasks are told of.
+        is. ``work``: whether claimable tasks are told of; ``reviews`` bounds those.
         """
 
     def pushed(self, token: str, seqs: Sequence[int], *, taken: bool) -> None:
-        """A host took the push of these alerts, or did not: then another server may try."""
+        """A host took the push of this mail, or did not: then another server may try."""
 
     def woken(self, namespace: str, token: str, work: Work, *, taken: bool) -> None:
         """A host took the push of ``work``, or did not: then another server may try."""
 
-    def present(self, agent: str, token: str, *, here: bool) -> None:
-        """Say that the server ``token`` can push to ``agent`` for the next 60 s, or no longer."""
+    def present(self, agent: str, token: str, *, here: bool, work: bool = False) -> None:
+        """Say that the server ``token`` can push to ``agent`` for the next 60 s, or no longer.
+
+        ``here``: alerts and nudges; ``work``: what there is to say of tasks.
+        """
 
     def stats(self) -> Stats:
         """Count."""

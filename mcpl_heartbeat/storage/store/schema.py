@@ -142,7 +142,8 @@ envelopes = _table(
     sa.Column("push_until", _MS),
     sa.UniqueConstraint("of_namespace", "of_scope", "of_generation", name="alert_once"),
 )
-"""``of_*`` name the switch and generation that an alert is of: never two alerts of one fire.
+"""``of_*`` name the switch and generation that an alert is of: never two alerts of one fire. The
+review of a task has the generation 0 of its guards' scope there: never two reviews of one task.
 ``push_token`` and ``push_until`` say which server is pushing it, and until when it may be."""
 
 _pending = envelopes.c.state == "pending"
@@ -163,6 +164,15 @@ sa.Index(
     envelopes.c.seq,
     sqlite_where=_to_push,
     postgresql_where=_to_push,
+)
+
+_reviews = sa.and_(_pending, envelopes.c.of_generation == 0, envelopes.c.pushed_at.is_(None))
+sa.Index(
+    "envelopes_reviews",
+    envelopes.c.agent,
+    envelopes.c.seq,
+    sqlite_where=_reviews,
+    postgresql_where=_reviews,
 )
 
 checkpoints = _table(
@@ -190,9 +200,11 @@ presence = _table(
     "presence",
     sa.Column("agent", sa.Text, primary_key=True),
     sa.Column("token", sa.Text, primary_key=True),
+    sa.Column("feature_set", sa.Text, primary_key=True),
     sa.Column("until", _MS, nullable=False),
 )
-"""Which servers (``token``) can push to which agents, and until when (real time) that holds."""
+"""Which servers (``token``) can push to which agents, under which of the feature sets ``watch`` and
+``tasks``, and until when (real time) that holds."""
 
 tasks = _table(
     "tasks",

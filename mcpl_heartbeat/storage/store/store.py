@@ -100,12 +100,19 @@ class Store:
         """Whose secret it is."""
         return self._transactions.read(lambda tx: identities.identify(tx, secret))
 
-    def news(
-        self, agent: str, namespace: str, token: str, most: int | None, work: bool = False
+    def news(  # noqa: PLR0913, PLR0917 - for whom, by whom, of what
+        self,
+        agent: str,
+        namespace: str,
+        token: str,
+        most: int | None,
+        work: bool = False,
+        reviews: int = 0,
     ) -> News:
         """Claim what is to be pushed."""
         return self._transactions.write(
-            lambda tx: news.news(tx, agent, namespace, token, most, work=work), note=False
+            lambda tx: news.news(tx, agent, namespace, token, most, work=work, reviews=reviews),
+            note=False,
         )
 
     def pushed(self, token: str, seqs: Sequence[int], *, taken: bool) -> None:
@@ -118,9 +125,9 @@ class Store:
             lambda tx: wakes.woken(tx, namespace, token, work, taken=taken), note=False
         )
 
-    def present(self, agent: str, token: str, *, here: bool) -> None:
+    def present(self, agent: str, token: str, *, here: bool, work: bool = False) -> None:
         """Say whether the server ``token`` can push to ``agent``."""
-        self._transactions.write(lambda tx: news.present(tx, agent, token, here=here))
+        self._transactions.write(lambda tx: news.present(tx, agent, token, here=here, work=work))
 
     def stats(self) -> Stats:
         """Count."""

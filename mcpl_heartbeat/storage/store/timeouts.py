@@ -66,7 +66,8 @@ def _end(tx: Transaction, overdue: Sequence[Task]) -> dict[str, Task]:
             epochs.end(tx, timed.task, task.epoch, timed.ends, timed.ended_at)
         guards += [(task.namespace, each.scope) for each in timed.guard]
         if timed.review is not None:
-            post.put(timed.review, review=guard_scope(task.id))
+            scope = guard_scope(task.id)
+            post.put(timed.review, (task.namespace, scope, mail.REVIEW), review=scope)
     switches.stand_down(tx, guards)
     post.flush()
     return after

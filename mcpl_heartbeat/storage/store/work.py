@@ -37,7 +37,9 @@ from mcpl_heartbeat.tasks.results import (
     PaginationView,
 )
 from mcpl_heartbeat.tasks.rows import Task
+from mcpl_heartbeat.watch.beats import inbox_only
 from mcpl_heartbeat.watch.failures import Failure, invalid
+from mcpl_heartbeat.watch.results import HeartbeatResult
 from mcpl_heartbeat.watch.rows import Identity
 
 MOST_DUE = 200
@@ -158,11 +160,24 @@ def _change(  # noqa: PLR0913 - what is to be done, on what, for whom
         return change.result
     with tx.part() as part:
         _keep(tx, task, change)
-        for outcome in beats.take(tx, [(who, each) for each in change.guard]):
+        taken = beats.take(tx, [(who, each) for each in change.guard])
+        for outcome in taken:
             if isinstance(outcome, Failure):
                 part.rollback()
                 return outcome
-    return change.result
+    return _delivered(change.result, taken)
+
+
+def _delivered(result: Outcome, guard: Sequence[Outcome]) -> Outcome:
+    """Add to the reply of a claim whether the alert of its guard can wake anybody."""
+    if not isinstance(result, ClaimAgentTaskResult):
+        return result
+    notes = [
+        inbox_only(beat.notify_address)
+        for beat in guard
+        if isinstance(beat, HeartbeatResult) and beat.alert_delivery == "inbox"
+    ]
+    return msgspec.structs.replace(result, notes=(*result.notes, *notes))
 
 
 def _keep(tx: Transaction, before: Task, change: machine.Change) -> None:

@@ -20,6 +20,7 @@ from mcpl_heartbeat.storage.store.transaction import Transaction
 from mcpl_heartbeat.watch import identity
 from mcpl_heartbeat.watch.clock import Gap, Reading
 from mcpl_heartbeat.watch.failures import Failure
+from mcpl_heartbeat.watch.rows import Envelope
 
 T = TypeVar("T")
 
@@ -137,14 +138,21 @@ class Rig:
             lambda tx: news.news(tx, agent.id, agent.namespace, token, None, work=True)
         ).work
 
+    def reviews(self, agent: Agent, token: str = "server", most: int = 50) -> tuple[Envelope, ...]:
+        return self.do(
+            lambda tx: news.news(tx, agent.id, agent.namespace, token, None, reviews=most)
+        ).reviews
+
     def woken(self, agent: Agent, work: Work, *, taken: bool, token: str = "server") -> None:
         self.do(lambda tx: wakes.woken(tx, agent.namespace, token, work, taken=taken))
 
     def pushed(self, seqs: list[int], *, taken: bool, token: str = "server") -> None:
         self.do(lambda tx: news.pushed(tx, token, seqs, taken=taken))
 
-    def present(self, agent: Agent, token: str = "server", *, here: bool = True) -> None:
-        self.do(lambda tx: news.present(tx, agent.id, token, here=here))
+    def present(
+        self, agent: Agent, token: str = "server", *, here: bool = True, work: bool = False
+    ) -> None:
+        self.do(lambda tx: news.present(tx, agent.id, token, here=here, work=work))
 
     def keep_house(self) -> None:
         self.do(operations.housekeeping)

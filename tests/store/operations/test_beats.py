@@ -234,8 +234,20 @@ def test_a_nudge_that_cannot_arrive_is_said(rig: Rig) -> None:
 def test_a_wake_for_tasks_that_cannot_arrive_is_said(rig: Rig) -> None:
     agent = rig.agent()
     assert "wake_on_tasks" in " ".join(agent.heartbeat(wake_on_tasks=True).notes)
-    rig.present(agent)
+    rig.present(agent, "one")
+    assert "wake_on_tasks" in " ".join(agent.heartbeat().notes), "that one pushes alerts alone"
+    rig.present(agent, "two", here=False, work=True)
     assert not agent.heartbeat().notes
+    assert "nudge_seconds" not in " ".join(agent.heartbeat(scope="x", nudge_seconds=5).notes)
+    rig.present(agent, "one", here=False)
+    assert "nudge_seconds" in " ".join(agent.heartbeat(scope="x").notes)
+    rig.advance(25)
+    assert not agent.heartbeat().notes
+    rig.advance(25)
+    rig.present(agent, "one")
+    assert not agent.heartbeat().notes
+    rig.advance(10)
+    assert "wake_on_tasks" in agent.heartbeat().notes[0], "it holds for a minute"
 
 
 @pytest.mark.requirement("watch.store.resolves", "field.38.resolved-alert")

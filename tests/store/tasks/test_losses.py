@@ -120,6 +120,17 @@ def test_a_guard_that_fires_gives_its_task_back_whatever_else_it_does(rig: Rig) 
     assert claim(worker, id) == 3
 
 
+@pytest.mark.requirement("tasks.push.told", "tasks.store.guard")
+def test_a_claim_says_whether_the_alert_of_its_guard_wakes_anybody(rig: Rig) -> None:
+    worker, boss = rig.agent("w"), rig.agent("b")
+    alert = guard(on_expiry=["queue_alert"], notify_address=boss.address)
+    for given, present, said in [(alert, False, 1), (alert, True, 0), (guard(), False, 0)]:
+        rig.present(boss, here=present)
+        notes = worker.claim_agent_task(task_id=make(worker), guard=given).notes
+        found = [note for note in notes if f"Nothing can wake {boss.address}" in note]
+        assert len(found) == said
+
+
 @pytest.mark.requirement("tasks.store.guard", "tasks.store.atomic")
 def test_a_guard_that_cannot_be_armed_refuses_the_claim_whole(rig: Rig) -> None:
     agent = rig.agent()

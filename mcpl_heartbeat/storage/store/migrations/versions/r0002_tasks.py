@@ -18,7 +18,7 @@ def _where(condition: str) -> dict[str, Any]:
 
 
 def upgrade() -> None:
-    """Add them; the rows that are there stay as they are."""
+    """Add them; the rows that are there stay as they are, but for who can be pushed to."""
     op.add_column(
         "switches",
         sa.Column("wake_on_tasks", sa.Integer, nullable=False, server_default=sa.text("0")),
@@ -28,6 +28,23 @@ def upgrade() -> None:
         "switches",
         ["namespace"],
         **_where("state = 'armed' AND wake_on_tasks = 1"),
+    )
+    # What servers say there holds for a minute, and they say it again.
+    op.drop_table("presence")
+    op.create_table(
+        "presence",
+        sa.Column("agent", sa.Text, nullable=False),
+        sa.Column("token", sa.Text, nullable=False),
+        sa.Column("feature_set", sa.Text, nullable=False),
+        sa.Column("until", _MS, nullable=False),
+        sa.PrimaryKeyConstraint("agent", "token", "feature_set"),
+        sqlite_strict=True,
+    )
+    op.create_index(
+        "envelopes_reviews",
+        "envelopes",
+        ["agent", "seq"],
+        **_where("state = 'pending' AND of_generation = 0 AND pushed_at IS NULL"),
     )
     op.create_table(
         "task_epochs",
