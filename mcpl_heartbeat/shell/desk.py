@@ -343,7 +343,8 @@ class Desk:
     async def _tidy(self) -> None:
         self._next_chores = trio.current_time() + CHORES_EVERY
         try:
-            await self._in_lane(self._store.housekeeping)
+            if await self._in_lane(self._store.housekeeping):
+                self._next_chores = self._next_sweep
         except StoreError as error:
             self._fail(str(error))
         except Exception as error:

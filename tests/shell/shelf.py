@@ -97,8 +97,8 @@ class Shelf:
     def stats(self) -> ports.Stats:
         return ports.Stats(0, 0, 0)
 
-    def housekeeping(self) -> None:
-        pass
+    def housekeeping(self) -> bool:
+        return False
 
     def register(self, secret: str) -> None:
         self.known[secret] = Identity(namespace="n" * 64, agent="a" * 16, registered_at=0)

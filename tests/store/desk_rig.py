@@ -24,7 +24,7 @@ class Watched(Store):
         super().__init__(url, clock=self.clock)
         self.batches: list[list[str]] = []
         self.sweeps: list[Swept] = []
-        self.opened = self.closed = self.tidied = 0
+        self.opened = self.closed = self.tidied = self.pieces = 0
         self.trouble: Exception | None = None
         self.trouble_sweeping: Exception | None = None
         self.trouble_tidying: Exception | None = None
@@ -62,11 +62,11 @@ class Watched(Store):
         self._fail()
         super().present(agent, token, here=here, work=work)
 
-    def housekeeping(self) -> None:
+    def housekeeping(self) -> bool:
         self.tidied += 1
         if self.trouble_tidying is not None:
             raise self.trouble_tidying
-        super().housekeeping()
+        return super().housekeeping() or self.tidied < self.pieces
 
     def _pass(self) -> None:
         self.at_the_gate.set()

@@ -138,6 +138,21 @@ async def test_housekeeping_comes_after_a_minute_and_then_hourly(
             assert rig.store.tidied == tidied
 
 
+@pytest.mark.requirement("watch.store.housekeeping-pieces")
+@pytest.mark.trio
+async def test_housekeeping_goes_on_after_the_next_sweep_while_there_is_more(
+    tmp_path: Path, mock_clock: trio.testing.MockClock
+) -> None:
+    async with running(tmp_path, mock_clock) as rig:
+        await rig.register()
+        rig.store.pieces = 3
+        await rig.after(59.5)
+        for tidied in (1, 2, 3, 3):
+            await rig.after(0.5)
+            await rig.call("heartbeat")
+            assert rig.store.tidied == tidied
+
+
 @pytest.mark.requirement("watch.http.metrics", "watch.desk.counters")
 @pytest.mark.trio
 async def test_a_fire_that_a_call_found_is_counted_like_a_sweep_s(

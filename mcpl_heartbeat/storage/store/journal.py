@@ -6,6 +6,7 @@ import sqlalchemy as sa
 
 from mcpl_heartbeat.storage.store import rows, schema
 from mcpl_heartbeat.storage.store.rows import CorruptRow
+from mcpl_heartbeat.storage.store.sql import Key
 from mcpl_heartbeat.storage.store.transaction import Transaction
 from mcpl_heartbeat.watch.rows import Entry
 
@@ -24,10 +25,13 @@ _NEWEST = (
     .limit(sa.bindparam("most"))
 )
 _GENERATION = sa.select(sa.func.max(_JOURNAL.c.generation)).where(_OF_SCOPE)
-_LONG = (
-    sa.select(_JOURNAL.c.namespace, _JOURNAL.c.scope)
-    .group_by(_JOURNAL.c.namespace, _JOURNAL.c.scope)
-    .having(sa.func.count() > KEPT)
+_SCOPE = (_JOURNAL.c.namespace, _JOURNAL.c.scope)
+_LENGTHS = (
+    sa.select(*_SCOPE, sa.func.count())
+    .where(sa.tuple_(*_SCOPE) > sa.tuple_(sa.bindparam("namespace"), sa.bindparam("scope")))
+    .group_by(*_SCOPE)
+    .order_by(*_SCOPE)
+    .limit(sa.bindparam("most"))
 )
 _OLDEST_KEPT = (
     sa.select(_JOURNAL.c.seq)
@@ -65,8 +69,14 @@ def generation(tx: Transaction, namespace: str, scope: str) -> int:
     return int(tx.conn.execute(_GENERATION, key).scalar() or 0)
 
 
-def trim(tx: Transaction) -> None:
-    """Drop what is older than the newest ``KEPT`` lines of its scope."""
-    long = [{"namespace": namespace, "scope": scope} for namespace, scope in tx.conn.execute(_LONG)]
+def trim(tx: Transaction, after: Key, most: int) -> Key | None:
+    """Drop what is older than the newest ``KEPT`` lines of its scope, in ``most`` scopes.
+
+    Those are the first beyond ``after``; the last of them comes back, or ``None`` at the end.
+    """
+    sought = {"namespace": after[0], "scope": after[1], "most": most}
+    lengths = tx.conn.execute(_LENGTHS, sought).all()
+    long = [{"namespace": row[0], "scope": row[1]} for row in lengths if row[2] > KEPT]
     if long:
         tx.conn.execute(_TRIM, long)
+    return (lengths[-1][0], lengths[-1][1]) if len(lengths) == most else None

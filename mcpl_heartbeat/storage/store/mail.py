@@ -107,7 +107,13 @@ _OF_SCOPE = (
     .limit(sa.bindparam("most"))
 )
 _OF_SCOPE_COUNT = sa.select(sa.func.count()).where(_IN_BOX, _TABLE.c.scope == sa.bindparam("scope"))
-_OLD = sa.delete(_TABLE).where(sa.not_(PENDING), _TABLE.c.settled_at < sa.bindparam("before"))
+_OLD = sa.delete(_TABLE).where(
+    _TABLE.c.seq.in_(
+        sa.select(_TABLE.c.seq)
+        .where(sa.not_(PENDING), _TABLE.c.settled_at < sa.bindparam("before"))
+        .limit(sa.bindparam("most"))
+    )
+)
 
 
 def task_id(tx: Transaction) -> str:
@@ -311,6 +317,7 @@ def of_scope(
     return [envelope for envelope in found if envelope is not None], total
 
 
-def forget_old(tx: Transaction) -> None:
-    """Delete what was done with long enough ago."""
-    tx.conn.execute(_OLD, {"before": tx.now.real - KEPT_MS})
+def forget_old(tx: Transaction, most: int) -> bool:
+    """Delete up to ``most`` of what was done with long enough ago; whether there may be more."""
+    sought = {"before": tx.now.real - KEPT_MS, "most": most}
+    return tx.conn.execute(_OLD, sought).rowcount == most

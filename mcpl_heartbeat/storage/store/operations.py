@@ -24,7 +24,7 @@ from mcpl_heartbeat.storage.store import (
     work,
 )
 from mcpl_heartbeat.storage.store.ports import Ask, Outcome, Stats
-from mcpl_heartbeat.storage.store.sql import ARMED, PENDING
+from mcpl_heartbeat.storage.store.sql import ARMED, PENDING, Key
 from mcpl_heartbeat.storage.store.transaction import Transaction
 from mcpl_heartbeat.watch import checkpoints
 from mcpl_heartbeat.watch import leases as decide
@@ -46,6 +46,8 @@ from mcpl_heartbeat.watch.results import RegisterResult, Result
 from mcpl_heartbeat.watch.rows import Identity, Lease
 
 FENCE_BYTES = 16
+PIECE = 1_000
+"""How many envelopes are dropped, or scopes gone through, in one transaction of housekeeping."""
 
 _INSERT_CHECKPOINT = sa.insert(schema.checkpoints)
 _CHANGE_CHECKPOINT = (
@@ -94,11 +96,15 @@ def stats(tx: Transaction) -> Stats:
     )
 
 
-def housekeeping(tx: Transaction) -> None:
-    """Drop what nobody needs any more."""
-    mail.forget_old(tx)
-    journal.trim(tx)
+def housekeeping(tx: Transaction, after: Key = ("", "")) -> Key | None:
+    """Drop a piece of what nobody needs any more: all of it at once would hold everybody up.
+
+    ``after``: what the piece before gave; ``None`` says that all is done.
+    """
     news.forget_absent(tx)
+    if mail.forget_old(tx, PIECE):
+        return after
+    return journal.trim(tx, after, PIECE)
 
 
 def _is_beat(ask: Ask) -> bool:

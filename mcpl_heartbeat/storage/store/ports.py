@@ -172,5 +172,8 @@ class StorePort(Protocol):
     def stats(self) -> Stats:
         """Count."""
 
-    def housekeeping(self) -> None:
-        """Drop what nobody needs any more; by the writer's thread, once an hour."""
+    def housekeeping(self) -> bool:
+        """Drop a piece of what nobody needs any more; whether there may be more of it.
+
+        By the writer's thread, once an hour, and again soon while there may be more.
+        """

@@ -48,6 +48,7 @@ class Store:
             place, clock or HostClock(), random, sweep.after_gap, watch=watch
         )
         self._called_late_ms: list[int] = []
+        self._tidied = ("", "")
 
     def open(self) -> None:
         """Connect, bring the tables up to date, take part in the watch."""
@@ -133,9 +134,11 @@ class Store:
         """Count."""
         return self._transactions.read(operations.stats)
 
-    def housekeeping(self) -> None:
-        """Drop what nobody needs any more."""
-        self._transactions.write(operations.housekeeping)
+    def housekeeping(self) -> bool:
+        """Drop a piece of what nobody needs any more; whether there may be more of it."""
+        rest = self._transactions.write(lambda tx: operations.housekeeping(tx, self._tidied))
+        self._tidied = rest or ("", "")
+        return rest is not None
 
 
 def _internal(ask: Ask, error: Exception) -> Failure:

@@ -3,7 +3,8 @@
 import pytest
 from msgspec import Raw
 
-from mcpl_heartbeat.storage.store import mail, schema
+from mcpl_heartbeat.storage.store import mail, operations, schema
+from mcpl_heartbeat.storage.store.sql import Key
 from tests.store.operations.rig import START, Agent, Rig, refused, told
 
 
@@ -152,6 +153,28 @@ def test_the_journal_keeps_the_newest_500_lines_of_a_scope(rig: Rig) -> None:
     assert len(kept) == 500
     assert kept[0]["detail"] == '{"version":8}'
     assert len(rig.rows(schema.journal)) == 502
+
+
+@pytest.mark.requirement("watch.store.housekeeping", "watch.store.housekeeping-pieces")
+def test_housekeeping_is_done_in_pieces(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operations, "PIECE", 2)
+    agents = [rig.agent("a"), rig.agent("b")]
+    for agent in agents:
+        for scope in ("x", "y"):
+            put = agent.ask("checkpoint_put", scope=scope, objective="o", next_action="n")
+            rig.batch(*[put] * 502)
+    _send(rig, agents[0], agents[0], *"abc")
+    for _ in range(3):
+        envelope = agents[0].inbox_poll().envelope
+        agents[0].inbox_ack(task_id=envelope.task_id)
+    rig.advance(mail.KEPT_MS / 1000 + 1)
+    after: Key | None = ("", "")
+    left = []
+    while after is not None:
+        found = after
+        after = rig.do(lambda tx, found=found: operations.housekeeping(tx, found))
+        left.append((len(rig.rows(schema.envelopes)), len(rig.rows(schema.journal))))
+    assert left == [(1, 2_008), (0, 2_004), (0, 2_000), (0, 2_000)]
 
 
 @pytest.mark.requirement("watch.store.mail")
