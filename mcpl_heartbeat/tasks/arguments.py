@@ -190,7 +190,7 @@ class ClaimAgentTaskArguments(Authed, frozen=True, kw_only=True, forbid_unknown_
         Label | UnsetType,
         Meta(
             description="A label for the instance that works on it, 1 to 64 characters; others "
-            "see who holds it. Proves nothing.",
+            "see who holds it. Left out: the label you registered with. Proves nothing.",
             examples=["worker-3"],
         ),
     ] = UNSET

@@ -107,7 +107,8 @@ class HeartbeatArguments(Authed, frozen=True, kw_only=True, forbid_unknown_field
         Label | UnsetType,
         Meta(
             description="A label for the instance that beats, 1 to 64 characters; the alert "
-            "carries it, so that others know which worker died. Proves nothing.",
+            "carries it, so that others know which worker died. Left out when arming: the label "
+            "you registered with. Proves nothing.",
             examples=["worker-3"],
         ),
     ] = UNSET

@@ -135,9 +135,17 @@ def split_address(address: str) -> tuple[str, str]:
 
 
 def beat(
-    before: Switch | None, namespace: str, arguments: HeartbeatArguments, now: Reading
+    before: Switch | None,
+    namespace: str,
+    arguments: HeartbeatArguments,
+    now: Reading,
+    label: str | None = None,
 ) -> Beaten | Failure:
-    """Take a beat, or with ``disarm`` the end of them. ``before`` must not be due any more."""
+    """Take a beat, or with ``disarm`` the end of them. ``before`` must not be due any more.
+
+    ``label`` is the one that the agent registered with: a generation begins under it where the
+    beat names none.
+    """
     assert before is None or not is_due(before, now)
     if arguments.disarm:
         return _disarm(before, arguments, now)
@@ -146,7 +154,7 @@ def beat(
     if problems:
         return invalid("heartbeat", problems)
     if current is None:
-        return _arm(before, namespace, arguments, now)
+        return _arm(before, namespace, arguments, now, label)
     nudge_ms, notes = beats.nudge(current, arguments)
     switch = _beaten(current, arguments, nudge_ms, now)
     warnings = beats.alternation(current, arguments, now)
@@ -248,7 +256,11 @@ def _next(switch: Switch | None, event: Event) -> Literal["armed", "fired", "dis
 
 
 def _arm(
-    before: Switch | None, namespace: str, arguments: HeartbeatArguments, now: Reading
+    before: Switch | None,
+    namespace: str,
+    arguments: HeartbeatArguments,
+    now: Reading,
+    label: str | None,
 ) -> Beaten:
     """Begin the next generation."""
     window_ms = beats.window_ms(arguments)
@@ -261,7 +273,7 @@ def _arm(
         window_ms=window_ms,
         on_expiry=beats.actions(None, arguments),
         notify=_notify(None, arguments),
-        agent_id=None if arguments.agent_id is UNSET else arguments.agent_id,
+        agent_id=label if arguments.agent_id is UNSET else arguments.agent_id,
         armed_at=now.real,
         last_beat_at=now.real,
         nudge_ms=beats.nudge(None, arguments)[0],

@@ -34,7 +34,7 @@ def take(tx: Transaction, beats: Sequence[Beat]) -> list[HeartbeatResult | Failu
             outcomes.append(not_registered(arguments.notify_address))
             continue
         before = now.get(key) or _set_aside(tx, found, key)
-        beaten = beat(before, who.namespace, arguments, tx.now)
+        beaten = beat(before, who.namespace, arguments, tx.now, who.label)
         if isinstance(beaten, Failure):
             outcomes.append(beaten)
             continue

@@ -111,6 +111,8 @@ def claim(tx: Transaction, who: Identity, arguments: ClaimAgentTaskArguments) ->
     # What the switch of the new claim's scope would take is not to be taken from it at once.
     if isinstance(arguments.scope, str):
         due.settle(tx, [(who.namespace, arguments.scope)])
+    if arguments.agent_id is UNSET and who.label is not None:
+        arguments = msgspec.structs.replace(arguments, agent_id=who.label)
     outcome = _change(tx, who, arguments.task_id, arguments, machine.claim, whole=True)
     if not isinstance(outcome, ClaimAgentTaskResult) or not outcome.replayed:
         return outcome

@@ -120,10 +120,11 @@ class Rig:
             tx = Transaction(self._reader, self.now, SALT, self._random.randbytes)
             return operations.look(tx, ask)
 
-    def agent(self, name: str = "a") -> Agent:
+    def agent(self, name: str = "a", **more: Any) -> Agent:
         """Register somebody."""
         agent = Agent(self, (name * 32)[:32])
-        result = self.call(Ask("register", ARGUMENTS["register"](agent_secret=agent.secret)))
+        given = ARGUMENTS["register"](agent_secret=agent.secret, **more)
+        result = self.call(Ask("register", given))
         assert result.address == agent.address
         return agent
 

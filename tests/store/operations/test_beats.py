@@ -343,3 +343,21 @@ def test_a_beat_on_a_row_that_cannot_be_read_arms_anew(rig: Rig, damage: str) ->
     assert not agent.heartbeat().notes
     rig.advance(30)
     assert rig.sweep().fired == 1
+
+
+@pytest.mark.requirement("watch.switch.own-label")
+def test_a_generation_is_armed_under_the_label_of_its_agent(rig: Rig) -> None:
+    agent, boss = rig.agent("a", label="keeper"), rig.agent("b")
+    alerts = {"on_expiry": ["queue_alert"], "notify_address": boss.address}
+    assert agent.heartbeat(**alerts).agent_id == "keeper"
+    assert agent.heartbeat().agent_id == "keeper"
+    rig.advance(30)
+    rig.sweep()
+    envelope = boss.inbox_poll().envelope
+    assert envelope.agent_id == "keeper"
+    assert 'Agent "keeper" on scope "s"' in envelope.objective
+    assert agent.heartbeat(agent_id="w1").agent_id == "w1", "what is sent goes before it"
+    assert agent.heartbeat().agent_id == "w1", "and stays for its generation"
+    agent.heartbeat(disarm=True)
+    assert agent.heartbeat().agent_id == "keeper"
+    assert boss.heartbeat().agent_id is None

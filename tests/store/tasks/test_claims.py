@@ -247,3 +247,18 @@ def test_a_heartbeat_writes_neither_the_payload_nor_what_is_indexed(rig: Rig) ->
     for column in ("status", "claimable_at", "timeout_at", "scope"):
         assert column not in assignments
     assert not any("input_snapshot" in each for each in rig.statements)
+
+
+@pytest.mark.requirement("tasks.store.own-label")
+def test_a_claim_is_under_the_label_of_its_agent(rig: Rig) -> None:
+    agent = rig.agent("a", label="keeper")
+    first, second = make(agent), make(agent)
+    claimed = agent.claim_agent_task(task_id=first, guard=guard(), idempotency_key="k")
+    assert claimed.agent_id == "keeper"
+    assert agent.claim_agent_task(task_id=first, idempotency_key="k").agent_id == "keeper"
+    assert agent.claim_agent_task(task_id=second, agent_id="w1").agent_id == "w1"
+    (switch,) = agent.switch_status().switches
+    assert (switch.scope, switch.agent_id) == (f"task:{first}", "keeper")
+    assert get(agent, first).epochs[-1].agent_id == "keeper"
+    other = rig.agent("b")
+    assert other.claim_agent_task(task_id=make(other)).agent_id is None
