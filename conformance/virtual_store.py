@@ -65,7 +65,8 @@ class VirtualStore:
         self._told = told
         self._report = report
         self._listening = Listen(None, here=False)
-        self._seeking = False
+        self._seek = Seek(False)
+        self._present = (False, False)
         self._present_at: int | None = None
         self._me: Identity | None = None
         self._why = ""
@@ -89,8 +90,9 @@ class VirtualStore:
                 self._show_presence()
             case Settle(seqs, taken) if self._store is not None:
                 self._store.pushed(self._token, seqs, taken=taken)
-            case Seek(wanted):
-                self._seeking = wanted
+            case Seek():
+                self._seek = action
+                self._show_presence()
             case Woken(work, taken) if self._store is not None and (me := self._identity()):
                 self._store.woken(me.namespace, self._token, work, taken=taken)
 
@@ -101,10 +103,16 @@ class VirtualStore:
         while self._store.sweep(_MOST).more:
             pass
         self._show_presence()
-        most, work = self._listening.alerts, self._seeking
-        if (most is not None or work) and (me := self._identity()) is not None:
+        most, seek = self._listening.alerts, self._seek
+        wanted = most is not None or seek.wanted or seek.reviews
+        if wanted and (me := self._identity()) is not None:
             asked = Moment(self._time.wall, self._time.monotonic)
-            self._report(self._store.news(me.agent, me.namespace, self._token, most, work), asked)
+            self._report(
+                self._store.news(
+                    me.agent, me.namespace, self._token, most, seek.wanted, seek.reviews
+                ),
+                asked,
+            )
 
     def close(self) -> None:
         """Leave the watch."""
@@ -140,10 +148,11 @@ class VirtualStore:
         return self._me
 
     def _show_presence(self) -> None:
-        here, now = self._listening.here, self._time.monotonic
+        present, now = (self._listening.here, self._seek.here), self._time.monotonic
         last = self._present_at
-        if self._store is None or (here and last is not None and now - last < _PRESENCE):
+        fresh = present == self._present and last is not None and now - last < _PRESENCE
+        if self._store is None or (any(present) and fresh):
             return
-        if (here or last is not None) and (me := self._identity()) is not None:
-            self._store.present(me.agent, self._token, here=here)
-            self._present_at = now if here else None
+        if (any(present) or last is not None) and (me := self._identity()) is not None:
+            self._store.present(me.agent, self._token, here=present[0], work=present[1])
+            self._present, self._present_at = present, now if any(present) else None

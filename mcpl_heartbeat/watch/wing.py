@@ -17,6 +17,7 @@ from mcpl_heartbeat.watch.calls import TELLING, WatchCalls
 from mcpl_heartbeat.watch.calls import Answer as Give
 from mcpl_heartbeat.watch.clock import Reading
 from mcpl_heartbeat.watch.failures import Failure
+from mcpl_heartbeat.watch.reach import Reach
 from mcpl_heartbeat.watch.results import HeartbeatResult, Result
 from mcpl_heartbeat.watch.rows import Envelope
 from mcpl_heartbeat.watch.tools import TOOLS
@@ -61,8 +62,7 @@ class WatchWing:
         self._nudges = nudges.NudgePushes(**parts)
         self._listening = Listen(None, here=False)
         self._alarm: int | None = None
-        self._policies = 0
-        self._refusal: str | None = None
+        self._reach = Reach()
         self._left = False
 
     # Tools ----------------------------------------------------------------------------------------
@@ -96,11 +96,9 @@ class WatchWing:
         """The host answered a push, however late."""
         policy, about = subject
         outcome = read_answer(answer)
+        self._reach.heard(policy, outcome)
         if isinstance(outcome, Taken):
-            self._refusal = None
             self._nudges.retry()
-        elif outcome.blocking and policy == self._policies:
-            self._refusal = outcome.reason
         if isinstance(about, pushes.AlertPush):
             self._alerts.answered(about, outcome, now)
         else:
@@ -109,8 +107,7 @@ class WatchWing:
     def policy_came(self, *, as_request: bool) -> None:
         """The host sent a policy, or took one away."""
         if as_request:
-            self._policies += 1
-            self._refusal = None
+            self._reach.renew()
             self._alerts.retry()
             self._nudges.retry()
 
@@ -120,7 +117,7 @@ class WatchWing:
         self._alerts.pass_time(now)
         self._nudges.pump(blocked, self._gate.coalesces, now)
         wanted = None if blocked else self._alerts.wanted(blocked, now)
-        listening = Listen(wanted, here=not blocked and self._refusal is None)
+        listening = Listen(wanted, here=not blocked and self._reach.refusal is None)
         if listening != self._listening:
             self._listening = listening
             self._emit(listening)
@@ -173,7 +170,7 @@ class WatchWing:
         return tuple(said)
 
     def _send(self, event: dict[str, Any], about: Any) -> str:
-        id, line = self._outgoing.open("push/event", event, Sent(self, (self._policies, about)))
+        id, line = self._outgoing.open("push/event", event, Sent(self, (self._reach.policy, about)))
         self._emit(Push(line, event["eventId"]))
         return id
 
