@@ -13,6 +13,8 @@ from typing import Any
 
 _SYSTEMS = ("linux", "darwin")
 _HOSTS = ("agent-framework", "mcpl-cc-bridge", "claude-code", "claude-desktop", "mcp")
+_OF_LISTENING = ("--port", "-p", "--host", "--bind", "--address", "--addr")
+"""What other servers call the parts of ``--listen``."""
 _HINT = (
     "mcpl-heartbeat is an MCPL server that an agent's host starts with --stdio. "
     "To see it work, run: mcpl-heartbeat demo"
@@ -150,7 +152,10 @@ def _for_people(arguments: list[str]) -> int:
         return int(status or 0)
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "mcpl-heartbeat"
-        return _failed(f"mcpl-heartbeat: {error.format_message()} See {path} --help.", 2)
+        text = error.format_message()
+        if isinstance(error, click.NoSuchOption) and error.option_name in _OF_LISTENING:
+            text = f"No such option: {error.option_name}. Use --listen HOST:PORT."
+        return _failed(f"mcpl-heartbeat: {text} See {path} --help.", 2)
     except click.ClickException as error:
         return _failed(f"mcpl-heartbeat: {error.format_message()} See mcpl-heartbeat --help.", 2)
     except click.Abort:

@@ -1,10 +1,12 @@
 """``mcpl-heartbeat check``: reads a config, judges it, starts what it starts, and reports."""
 
+import contextlib
 import os
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import msgspec
 
@@ -36,7 +38,8 @@ def run(options: Options, *, as_json: bool = False) -> int:
 
     0: it will work; 1: with ``strict``, there are warnings; 2: something will not work.
     """
-    made = check(options, os.environ)
+    waiting = contextlib.nullcontext() if sys.stderr is None else telling(sys.stderr)
+    made = check(options, os.environ, waiting)
     if as_json:
         print(report.as_json(made))
     else:
@@ -47,8 +50,40 @@ def run(options: Options, *, as_json: bool = False) -> int:
     return made.status
 
 
-def check(options: Options, environ: Mapping[str, str]) -> report.Report:
-    """Do what ``run`` does in a shell with ``environ``, and give the report."""
+SILENT_FOR = 1.0
+"""Seconds after which also a reader that is no terminal is told what takes so long."""
+STARTING = "Starting the server to see what it answers; this takes a few seconds."
+
+
+@contextlib.contextmanager
+def telling(stream: TextIO, silent_for: float = SILENT_FOR) -> Iterator[None]:
+    """Say what is being waited for: on a terminal at once, else when it takes long."""
+    late = threading.Timer(silent_for, _tell, (stream,))
+    late.daemon = True
+    if stream.isatty():
+        _tell(stream)
+    else:
+        late.start()
+    try:
+        yield
+    finally:
+        late.cancel()
+
+
+def _tell(stream: TextIO) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        print(STARTING, file=stream, flush=True)
+
+
+def check(
+    options: Options,
+    environ: Mapping[str, str],
+    waiting: contextlib.AbstractContextManager[None] | None = None,
+) -> report.Report:
+    """Do what ``run`` does in a shell with ``environ``, and give the report.
+
+    ``waiting`` is entered while servers are tried out.
+    """
     path, host = options.path, options.host
     name = path or "this command with this shell's environment"
     recipe, findings = _own(environ, host) if path is None else _read(path, host, options.server)
@@ -62,14 +97,16 @@ def check(options: Options, environ: Mapping[str, str]) -> report.Report:
         found = {case.entry.id: rules.judge(case) for case in cases}
         findings += [finding for each in found.values() for finding in each]
         findings += rules.judge_together(cases)
-        for case in cases if options.starts else ():
-            if case.facts.command is None or case.plan.unset:
-                outcome, more = start.Outcome(why_not="its command cannot be started"), []
-            else:
-                outcome, more = start.try_out(case, options.seconds)
-            findings += more
-            outcomes[case.entry.id or "heartbeat"] = outcome
-            got.append(_got(case, outcome, [*found[case.entry.id], *more]))
+        starting = options.starts and any(map(_startable, cases))
+        with (waiting if starting else None) or contextlib.nullcontext():
+            for case in cases if options.starts else ():
+                if _startable(case):
+                    outcome, more = start.try_out(case, options.seconds)
+                else:
+                    outcome, more = start.Outcome(why_not="its command cannot be started"), []
+                findings += more
+                outcomes[case.entry.id or "heartbeat"] = outcome
+                got.append(_got(case, outcome, [*found[case.entry.id], *more]))
     findings = graded(findings)
     return report.Report(
         checked=name,
@@ -79,6 +116,10 @@ def check(options: Options, environ: Mapping[str, str]) -> report.Report:
         outcomes=outcomes,
         status=exit_code(findings, strict=options.strict),
     )
+
+
+def _startable(case: Case) -> bool:
+    return case.facts.command is not None and not case.plan.unset
 
 
 def _read(path: str, host: Host | None, server: str | None) -> tuple[Recipe | None, list[Finding]]:

@@ -158,7 +158,6 @@ _BAD_VERSION = 'jsonrpc must be exactly "2.0".'
 _BAD_METHOD = "method must be a string."
 _NO_METHOD = "method is missing: send the name of the method, a string."
 _BAD_PARAMS = "params must be an object or an array; leave it out when there are none."
-_NOT_UTF8 = _invalid("This line is not UTF-8; send JSON text encoded as UTF-8.", code=PARSE_ERROR)
 _TOO_DEEP = _invalid("This JSON is nested too deeply to be read.", code=PARSE_ERROR)
 _OVERSIZED = _invalid(
     f"This line is over {MAX_LINE_BYTES} bytes and was not read; send a shorter one.",
@@ -166,8 +165,8 @@ _OVERSIZED = _invalid(
 )
 
 
-def parse(line: bytes | TooLong) -> Message:
-    """Read one line as ``LineBuffer`` gives it. Never raises.
+def parse(line: bytes | TooLong, what: str = "This line") -> Message:
+    """Read one line as ``LineBuffer`` gives it, or ``what`` else it is called. Never raises.
 
     An object with a ``method`` is a call; one without, but with a ``result`` or an ``error``, is an
     answer, whatever else is wrong with it. Members that JSON-RPC does not know are ignored. A
@@ -176,11 +175,12 @@ def parse(line: bytes | TooLong) -> Message:
     if not isinstance(line, bytes):
         return _OVERSIZED
     if not line.isascii() and not _is_utf8(line):
-        return _NOT_UTF8
+        text = f"{what} is not UTF-8; send JSON text encoded as UTF-8."
+        return _invalid(text, code=PARSE_ERROR)
     try:
         return _from_envelope(_decode_envelope(line))
     except _UNDECODABLE:
-        return _parse_unusual(line)
+        return _parse_unusual(line, what)
 
 
 def _is_utf8(line: bytes) -> bool:
@@ -191,7 +191,7 @@ def _is_utf8(line: bytes) -> bool:
     return True
 
 
-def _parse_unusual(line: bytes) -> Message:
+def _parse_unusual(line: bytes, what: str) -> Message:
     """Read a line that is no plain message: other JSON, hardly JSON, or none."""
     try:
         value = _check_syntax(line)
@@ -200,8 +200,8 @@ def _parse_unusual(line: bytes) -> Message:
     except msgspec.MsgspecError as problem:
         repaired = _without_lone_surrogates(line)
         if repaired != line:
-            return parse(repaired)
-        return _invalid(f"This line is not JSON: {problem}.", code=PARSE_ERROR)
+            return parse(repaired, what)
+        return _invalid(f"{what} is not JSON: {problem}.", code=PARSE_ERROR)
     # The syntax is right from here on, so that only types can be wrong.
     if _first_byte(value)[0] != _ARRAY_START:
         return _parse_single(value)

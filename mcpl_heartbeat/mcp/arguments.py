@@ -197,12 +197,17 @@ def _conclude(  # noqa: PLR0913, PLR0917 - what a call came to, in the order it 
 
 def refusal_text(tool: Tool, refused: Refused) -> str:
     """Word a refused call: that nothing was changed, each problem, and what the tool takes."""
-    lines = [f"{tool.name} was refused and changed nothing:"]
+    lines = [f"{was_refused(tool.name, reads=tool.read_only)}:"]
     lines += [f"- {problem.argument}: {problem.text}" for problem in refused.problems]
     lines.append(
         ignored_text(tool, refused.ignored) if refused.ignored else f"{tool.name} {_takes(tool)}."
     )
     return "\n".join(lines)
+
+
+def was_refused(name: str, *, reads: bool) -> str:
+    """Begin the words of a refused call; of a tool that only reads no change was to be feared."""
+    return f"{name} was refused" if reads else f"{name} was refused and changed nothing"
 
 
 def ignored_text(tool: Tool, ignored: Sequence[str]) -> str:

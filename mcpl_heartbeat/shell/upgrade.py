@@ -3,6 +3,7 @@
 import os
 import sys
 
+from mcpl_heartbeat.shell import chosen
 from mcpl_heartbeat.storage.store import urls
 from mcpl_heartbeat.storage.store.ports import StoreError
 
@@ -10,15 +11,15 @@ from mcpl_heartbeat.storage.store.ports import StoreError
 def run(url: str | None) -> int:
     """Upgrade the store at ``url``, else at ``HEARTBEAT_STORE``, else the default one.
 
-    Says from which revision to which; the exit status: 0, or 1 when it could not be done.
+    Says from which revision to which; the exit status: 0, or 1 when it could not be done. No file
+    is made: one whose name was mistyped would be brought up to date, and the store left as it is.
     """
     try:
-        chosen = url or os.environ.get("HEARTBEAT_STORE") or urls.default_url()
-        place = urls.read(chosen)
+        place = chosen.store(url, os.environ)
         urls.need_extras(place)
         from mcpl_heartbeat.storage.store import migrate  # noqa: PLC0415 - of the extra "serve"
 
-        before, after = migrate.upgrade(chosen)
+        before, after = migrate.upgrade(place.url, anew=False)
     except StoreError as error:
         print(f"mcpl-heartbeat: {error}.", file=sys.stderr)
         return 1

@@ -12,10 +12,10 @@ import msgspec
 import trio
 
 from mcpl_heartbeat.actions import Ask, Listen, Seek, Settle, Woken
-from mcpl_heartbeat.shell import agent_key, stderr
+from mcpl_heartbeat.shell import agent_key, chosen, stderr
 from mcpl_heartbeat.shell.clock import Clock, SystemClock
 from mcpl_heartbeat.shell.desk import Desk
-from mcpl_heartbeat.shell.environment import Environment
+from mcpl_heartbeat.shell.environment import STORE, Environment
 from mcpl_heartbeat.shell.identity import Own
 from mcpl_heartbeat.shell.ports import Report, Tell
 from mcpl_heartbeat.storage.store import urls
@@ -44,11 +44,14 @@ def on(found: Environment, token: str) -> "StoreWatching":
     assert url is not None
 
     def open_desk() -> Desk:
-        urls.need_extras(urls.read(url))
+        with chosen.named(STORE):
+            place = urls.read(url)
+        urls.need_extras(place)
         # It takes longer to import than a host should wait for the handshake.
         from mcpl_heartbeat.storage.store.store import Store  # noqa: PLC0415
 
-        return Desk(Store(url))
+        with chosen.named(STORE):
+            return Desk(Store(place.url))
 
     def find_key() -> agent_key.Key:
         return agent_key.find(found.agent_key, found.config_file)

@@ -28,9 +28,10 @@ def unknown_task(now: Reading) -> Failure:
 def already_claimed(task: Task, now: Reading) -> Failure:
     """Refuse a claim of what is held. The epoch stays untold: it is its holder's to show."""
     holder, end = task.agent_id, _end(task, now)
+    who = _who(holder)
     return failure(
         "already_claimed",
-        f"{_who(holder)} holds this task until {end}, or for longer if it heartbeats.",
+        f"{who[0].upper()}{who[1:]} holds this task until {end}, or for longer if it heartbeats.",
         "Leave it alone and claim another: list again. If this was your own claim whose reply was "
         "lost, claim with the same idempotency_key; without one, wait for the lease to lapse.",
         server_time=now.server_time,
@@ -115,7 +116,7 @@ def invalid_outputs(task: Task, problems: Iterable[str], now: Reading) -> Failur
 
 
 def _who(label: str | None) -> str:
-    return "A worker without a label" if label is None else f"Worker {quoted(label)}"
+    return "a worker without a label" if label is None else f"worker {quoted(label)}"
 
 
 def _end(task: Task, now: Reading) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mcpl_heartbeat.tasks.results import EpochView, HandoverView, RecordView
+from mcpl_heartbeat.tasks.tools import READS
 from mcpl_heartbeat.watch.failures import Failure
 from mcpl_heartbeat.watch.results import Result
 from mcpl_heartbeat.watch.texts import failure_text
@@ -27,7 +28,7 @@ OPEN = ("available", "claimed")
 def text_of(tool: str, result: Result | Failure) -> str:
     """Word what a call of ``tool`` came to."""
     if isinstance(result, Failure):
-        return failure_text(tool, result)
+        return failure_text(tool, result, reads=tool in READS)
     return "\n".join([*WORDED[tool](result), *result.notes])
 
 

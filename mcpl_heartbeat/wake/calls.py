@@ -209,7 +209,7 @@ class WakeCalls:
     ) -> ToolResult | None:
         wing = self._wing
         total, offset = len(wing.reminders), min(arguments.offset, len(wing.reminders))
-        first = f"{total} reminder(s):"
+        first = f"{total} reminder(s){':' if total else '.'}"
         notes = [*self._cannot_fire(), *self._troubles(wing.reminders_ledger), *extra]
         room = texts.LIST_CHARACTERS - len(first) - sum(len(note) + 1 for note in notes) - 200
         shown: list[str] = []

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from mcpl_heartbeat.mcp.arguments import Refused
+from mcpl_heartbeat.mcp.arguments import Refused, was_refused
 from mcpl_heartbeat.mcp.tools import Tool
 
 STATUS = {
@@ -81,12 +81,17 @@ def unavailable(tool: str, why: str) -> Failure:
     )
 
 
-def invalid(tool: str, problems: Iterable[str]) -> Failure:
-    """Give a call of ``tool`` whose arguments are wrong; a problem is ``<argument>: <rule>``."""
+def invalid(tool: str, problems: Iterable[str], *, reads: bool = False) -> Failure:
+    """Give a call of ``tool`` whose arguments are wrong; a problem is ``<argument>: <rule>``.
+
+    ``reads``: it is a tool that changes nothing anyway.
+    """
     all_of_them = tuple(problems)
+    said = "; ".join(all_of_them)
+    stop = "" if said.endswith("?") else "."
     return failure(
         "invalid_arguments",
-        f"{tool} was refused and changed nothing: {'; '.join(all_of_them)}.",
+        f"{was_refused(tool, reads=reads)}: {said}{stop}",
         "Mend every problem named and call again.",
         problems=all_of_them,
     )
@@ -94,4 +99,5 @@ def invalid(tool: str, problems: Iterable[str]) -> Failure:
 
 def refused(tool: Tool, why: Refused) -> Failure:
     """Give a call whose arguments were refused, with every problem."""
-    return invalid(tool.name, (f"{problem.argument}: {problem.text}" for problem in why.problems))
+    problems = (f"{problem.argument}: {problem.text}" for problem in why.problems)
+    return invalid(tool.name, problems, reads=tool.read_only)

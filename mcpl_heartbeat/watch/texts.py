@@ -10,8 +10,10 @@ from typing import Any
 
 from msgspec import UNSET
 
+from mcpl_heartbeat.mcp.arguments import was_refused
 from mcpl_heartbeat.watch.failures import Failure
 from mcpl_heartbeat.watch.results import DeathView, EntryView, GapView, Result, SwitchView
+from mcpl_heartbeat.watch.tools import READS
 from mcpl_heartbeat.watch.words import (
     alert_objective,
     alert_push_text,
@@ -40,15 +42,18 @@ UNKNOWN = (
 def text_of(tool: str, result: Result | Failure) -> str:
     """Word what a call of ``tool`` came to."""
     if isinstance(result, Failure):
-        return failure_text(tool, result)
+        return failure_text(tool, result, reads=tool in READS)
     return "\n".join([*WORDED[tool](result), *result.notes])
 
 
-def failure_text(tool: str, failure: Failure) -> str:
-    """Word what a call of ``tool`` failed of, every problem on a line of its own."""
+def failure_text(tool: str, failure: Failure, *, reads: bool) -> str:
+    """Word what a call of ``tool`` failed of, every problem on a line of its own.
+
+    ``reads``: it is a tool that changes nothing anyway.
+    """
     if failure.problems is UNSET:
         return f"{failure.message} {failure.next}"
-    lines = [f"{tool} was refused and changed nothing:"]
+    lines = [f"{was_refused(tool, reads=reads)}:"]
     return "\n".join([*lines, *(f"- {problem}" for problem in failure.problems), failure.next])
 
 

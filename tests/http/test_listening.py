@@ -35,6 +35,24 @@ def test_what_is_no_address_is_refused(text: str, allowed: bool) -> None:
         listening.read(text, allow_remote=allowed)
 
 
+@pytest.mark.requirement("watch.serve.listen-advice")
+@pytest.mark.parametrize(
+    ("url", "scheme", "right"),
+    [
+        ("http://127.0.0.1:9000", "http", "127.0.0.1:9000"),
+        ("http://[::1]:9000/", "http", "[::1]:9000"),
+        ("https://localhost:9000/mcp", "https", "localhost:9000"),
+        ("http://", "http", listening.DEFAULT),
+    ],
+)
+def test_of_a_url_it_is_said_what_to_leave_out(url: str, scheme: str, right: str) -> None:
+    with pytest.raises(NotListening) as raised:
+        listening.read(url, allow_remote=False)
+    said = f"--listen {url}: leave {scheme}:// out: --listen {right}."
+    assert str(raised.value) == said
+    assert listening.read(right, allow_remote=False)
+
+
 @pytest.mark.requirement("watch.serve.remote")
 @pytest.mark.parametrize("text", ["0.0.0.0:8765", "[::]:8765", "10.0.0.7:80", "watch.example:80"])
 def test_other_machines_are_let_in_only_when_told_to(text: str) -> None:

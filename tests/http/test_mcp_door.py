@@ -175,6 +175,27 @@ async def test_what_is_no_message_is_400(body: bytes, code: int) -> None:
 
 
 @pytest.mark.requirement("watch.mcp.posts")
+@pytest.mark.parametrize("body", [b"", b"{", b"\xff", b'{"a":"\\ud800"'])
+async def test_what_is_no_json_is_called_what_it_is(body: bytes) -> None:
+    async with client(NotingDesk()) as http:
+        response = await post(http, body)
+    assert response.json()["error"]["message"].startswith("The body is not ")
+
+
+@pytest.mark.requirement("watch.http.newline")
+@pytest.mark.parametrize(
+    "body", [message("ping"), message("nope"), b"{", [message("ping"), message("ping", id=2)], {}]
+)
+async def test_each_body_ends_with_one_newline(body) -> None:
+    async with client(NotingDesk()) as http:
+        response = await post(http, body, "2025-03-26")
+        wrong = await post(http, body, "1999-01-01")
+    for each in (response, wrong):
+        assert each.content.endswith(b"}\n") or each.content.endswith(b"}]\n")
+        assert int(each.headers["content-length"]) == len(each.content)
+
+
+@pytest.mark.requirement("watch.mcp.posts")
 @pytest.mark.parametrize(
     "body",
     [

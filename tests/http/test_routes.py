@@ -335,3 +335,53 @@ async def test_health_is_200_or_503_with_the_reason() -> None:
         response = await http.get("/healthz")
     assert response.status_code == 503
     assert response.json()["reason"] == "the database is gone"
+
+
+@pytest.mark.requirement("watch.http.newline")
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("POST", "/v1/whoami", 200),
+        ("POST", "/v1/heartbeat", 400),
+        ("GET", "/v1/heartbeat", 405),
+        ("GET", "/nowhere", 404),
+        ("GET", "/healthz", 200),
+        ("GET", "/openapi.json", 200),
+    ],
+)
+async def test_each_body_ends_with_one_newline(method: str, path: str, status: int) -> None:
+    async with client(NotingDesk()) as http:
+        response = await http.request(method, path, headers=bearer())
+    assert response.status_code == status
+    assert response.content.endswith(b"}\n")
+    assert int(response.headers["content-length"]) == len(response.content)
+
+
+@pytest.mark.requirement("words.refused-reads")
+@pytest.mark.parametrize(
+    ("method", "path", "refused"),
+    [
+        ("POST", "/v1/switches", "switch_status was refused: nope: "),
+        ("POST", "/v1/whoami", "whoami was refused: nope: "),
+        ("GET", "/v1/agent-tasks", "list_agent_tasks was refused: nope: "),
+        ("GET", "/v1/agent-tasks/t", "get_agent_task was refused: task_id: "),
+        ("POST", "/v1/heartbeat", "heartbeat was refused and changed nothing: nope: "),
+    ],
+)
+async def test_only_of_a_change_it_is_said_that_nothing_changed(
+    method: str, path: str, refused: str
+) -> None:
+    async with client(NotingDesk()) as http:
+        if method == "GET":
+            response = await http.get(path, params={"nope": "1"}, headers=bearer())
+        else:
+            response = await http.post(path, json={"nope": 1}, headers=bearer())
+    assert shape(response)["message"].startswith(refused)
+
+
+@pytest.mark.requirement("words.sentences")
+async def test_a_question_at_the_end_has_no_stop_behind_it() -> None:
+    body = {"scope": "s", "expect_within_seconds": 60, "on_expire": ["mark_failed"]}
+    async with client(NotingDesk()) as http:
+        response = await http.post("/v1/heartbeat", json=body, headers=bearer())
+    assert shape(response)["message"].endswith("did you mean on_expiry?")

@@ -120,7 +120,7 @@ def test_a_port_that_is_taken_ends_it_with_one_line(tmp_path: Path) -> None:
     assert (status, out) == (1, "")
     assert err.count("\n") == 0
     assert listen in err
-    assert "another program has taken the port" in err
+    assert "another program has taken the port; choose another with --listen." in err
 
 
 @pytest.mark.requirement("watch.serve.unreachable-store")
@@ -170,8 +170,13 @@ def test_what_is_not_installed_is_named_with_the_command(capsys, monkeypatch) ->
     status, out, err = run(capsys, monkeypatch, "serve")
     assert (status, out) == (1, "")
     assert "starlette" in err
-    assert "pip install 'mcpl-heartbeat[serve]'" in err
+    assert "are not installed: pip install 'mcpl-heartbeat[serve]'" in err
+    assert "or from a checkout: pip install '.[serve]'" in err
     assert err.count("\n") == 1
+    postgres = ("--store", "postgresql+psycopg://me@host/db")
+    status, out, err = run(capsys, monkeypatch, "serve", *postgres)
+    assert (status, out) == (1, "")
+    assert "pip install 'mcpl-heartbeat[serve,postgres]'" in err
 
 
 @pytest.mark.requirement("watch.serve.store")
@@ -179,13 +184,23 @@ def test_what_is_not_installed_is_named_with_the_command(capsys, monkeypatch) ->
 def test_a_wrong_url_is_one_line(capsys, monkeypatch, command) -> None:
     status, out, err = run(capsys, monkeypatch, *command, "--store", "sqlite:///relative.db")
     assert (status, out) == (1, "")
-    assert "sqlite:////absolute/path" in err
+    assert f"sqlite:///{Path.cwd()}/relative.db" in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.requirement("watch.serve.store-source")
+@pytest.mark.parametrize("command", [("serve",), ("store", "upgrade")])
+def test_an_empty_store_is_one_line_too(capsys, monkeypatch, command) -> None:
+    status, out, err = run(capsys, monkeypatch, *command, "--store", "")
+    assert (status, out) == (1, "")
+    assert "--store is empty" in err
     assert err.count("\n") == 1
 
 
 @pytest.mark.requirement("watch.serve.upgrade")
 def test_upgrade_says_from_which_revision_to_which(capsys, monkeypatch, tmp_path) -> None:
     url = STORE.format(tmp_path)
+    (tmp_path / "store.db").touch()
     monkeypatch.setenv("HEARTBEAT_STORE", url)
     status, out, err = run(capsys, monkeypatch, "store", "upgrade")
     assert (status, err) == (0, "")
@@ -193,3 +208,26 @@ def test_upgrade_says_from_which_revision_to_which(capsys, monkeypatch, tmp_path
     status, out, err = run(capsys, monkeypatch, "store", "upgrade", "--store", url)
     assert (status, err) == (0, "")
     assert out.startswith(f"{url} is up to date already (revision ")
+
+
+@pytest.mark.requirement("watch.serve.upgrade-nowhere")
+def test_upgrade_makes_no_store(capsys, monkeypatch, tmp_path) -> None:
+    url = STORE.format(tmp_path / "mistyped")
+    status, out, err = run(capsys, monkeypatch, "store", "upgrade", "--store", url)
+    assert (status, out) == (1, "")
+    assert err == f"mcpl-heartbeat: there is no store at {url}; serve makes one.\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.requirement("watch.serve.listen-advice")
+@pytest.mark.parametrize(
+    "arguments", [("--port", "9000"), ("--port=9000",), ("--host", "127.0.0.1"), ("-p", "9000")]
+)
+def test_another_servers_option_is_answered_with_the_right_one(
+    capsys, monkeypatch, arguments
+) -> None:
+    status, out, err = run(capsys, monkeypatch, "serve", *arguments)
+    assert (status, out) == (2, "")
+    name = arguments[0].partition("=")[0]
+    assert f"No such option: {name}. Use --listen HOST:PORT." in err
+    assert err.count("\n") == 1

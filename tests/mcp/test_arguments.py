@@ -153,6 +153,15 @@ def test_half_a_surrogate_pair_is_replaced() -> None:
     assert msgspec.json.encode(ignored_text(ORDER, outcome.ignored))
 
 
+@pytest.mark.requirement("words.refused-reads")
+@pytest.mark.parametrize("tool", SHOP)
+def test_only_of_a_change_it_is_said_that_nothing_changed(tool: Any) -> None:
+    refused = call(tool, '{"zz":1,"zz":2}')
+    assert isinstance(refused, Refused)
+    begun = "was refused:" if tool.read_only else "was refused and changed nothing:"
+    assert refusal_text(tool, refused).splitlines()[0] == f"{tool.name} {begun}"
+
+
 # --- several at once ---------------------------------------------------------------------------
 
 

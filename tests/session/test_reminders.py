@@ -41,7 +41,7 @@ def test_a_one_shot_leaves_on_time_with_its_header_and_is_gone_when_taken() -> N
         "tags": ["heartbeat:reminder"],
     }
     assert world.disk.rows() == []
-    assert world.text("reminder_list") == "0 reminder(s):"
+    assert world.text("reminder_list") == "0 reminder(s)."
 
 
 @pytest.mark.requirement(

@@ -1,7 +1,10 @@
 """Where a store lies, how it is connected to, and what the database's errors mean."""
 
 import importlib.util
+import re
 import sqlite3
+import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from mcpl_heartbeat.storage.store import engine as engines
-from mcpl_heartbeat.storage.store import urls
+from mcpl_heartbeat.storage.store import extras, urls
 from mcpl_heartbeat.storage.store.engine import Kind, Line, Trouble, judge
 from mcpl_heartbeat.storage.store.ports import StoreError
 from mcpl_heartbeat.storage.store.store import Store
@@ -31,22 +34,21 @@ from tests.store.world import World
 )
 def test_urls_that_are_taken(url: str, path: str | None) -> None:
     assert urls.read(url) == urls.Place(url, path)
+    scheme, colon, rest = url.partition(":")
+    assert urls.read(scheme.upper() + colon + rest) == urls.Place(url, path)
 
 
 @pytest.mark.requirement("watch.store.url")
 @pytest.mark.parametrize(
     ("url", "word"),
     [
-        ("sqlite:///store.db", "four slashes"),
-        ("sqlite:///", "four slashes"),
-        ("sqlite://", "not taken"),
+        ("sqlite:///", "names no file"),
+        ("sqlite:", "names no file"),
         ("sqlite:////var/store.db?mode=ro", "plain path"),
-        ("sqlite:////var/", "plain path"),
-        ("postgresql://me@host/db", "not taken"),
-        ("postgresql+asyncpg://me@host/db", "not taken"),
-        ("mysql://host/db", "not taken"),
-        ("/var/lib/store.db", "not taken"),
-        ("", "not taken"),
+        ("/var/store.db?mode=ro", "no URL"),
+        ("me@host", "no URL"),
+        ("mysql://host/db", "'mysql' is not taken"),
+        ("", "empty"),
     ],
 )
 def test_any_other_url_is_refused_with_the_rule(url: str, word: str) -> None:
@@ -56,6 +58,52 @@ def test_any_other_url_is_refused_with_the_rule(url: str, word: str) -> None:
     assert "postgresql+psycopg://" in str(raised.value)
     with pytest.raises(StoreError):
         Store(url)
+
+
+@pytest.mark.requirement("watch.store.url-advice")
+@pytest.mark.parametrize(
+    ("url", "right"),
+    [
+        ("sqlite:{tmp}/a.db", "sqlite:///{tmp}/a.db"),
+        ("sqlite:/{tmp}/a.db", "sqlite:///{tmp}/a.db"),
+        ("sqlite://{rest}/a.db", "sqlite:///{tmp}/a.db"),
+        ("sqlite:///{rest}/a.db", "sqlite:///{tmp}/a.db"),
+        ("SQLite+pysqlite:///{tmp}/a.db", "sqlite:///{tmp}/a.db"),
+        ("sqlite:///a.db", "sqlite:///{tmp}/a.db"),
+        ("sqlite:///no such/a.db", "sqlite:///{tmp}/no such/a.db"),
+        ("sqlite:a.db", "sqlite:///{tmp}/a.db"),
+        ("sqlite:///~/a.db", "sqlite:///{tmp}/home/a.db"),
+        ("sqlite:////~/a.db", "sqlite:///{tmp}/home/a.db"),
+        ("sqlite:///{tmp}/", "sqlite:///{tmp}/store.db"),
+        ("{tmp}/a.db", "sqlite:///{tmp}/a.db"),
+        ("{tmp}/", "sqlite:///{tmp}/store.db"),
+        ("./a.db", "sqlite:///{tmp}/a.db"),
+        ("a.db", "sqlite:///{tmp}/a.db"),
+        ("~/a.db", "sqlite:///{tmp}/home/a.db"),
+    ],
+)
+def test_of_a_file_that_is_named_wrongly_the_right_url_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, url: str, right: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", f"{tmp_path}/home")
+    parts = {"tmp": str(tmp_path), "rest": str(tmp_path)[1:]}
+    with pytest.raises(StoreError) as raised:
+        urls.read(url.format_map(parts))
+    said = str(raised.value)
+    assert right.format_map(parts) in said
+    assert "begins with" not in said
+    told = next(word for word in said.split(" sqlite:")[1:] if word.startswith("////"))
+    assert urls.read(f"sqlite:{told.partition(' (')[0]}").path is not None
+
+
+@pytest.mark.requirement("watch.store.url-advice")
+@pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+asyncpg", "POSTGRES"])
+def test_of_another_driver_s_url_the_right_beginning_is_told(scheme: str) -> None:
+    with pytest.raises(StoreError) as raised:
+        urls.read(f"{scheme}://me:hunter2@host/db")
+    assert f"{scheme}://; write postgresql+psycopg:// instead" in str(raised.value)
+    assert "hunter2" not in str(raised.value)
 
 
 @pytest.mark.requirement("watch.store.url")
@@ -108,8 +156,36 @@ def test_what_is_not_installed_is_named_with_the_command(
     )
     with pytest.raises(StoreError) as raised:
         urls.need_extras(urls.read(url))
-    assert missing in str(raised.value)
-    assert command in str(raised.value)
+    checkout = command.replace("mcpl-heartbeat", ".")
+    said = f"{missing} is not installed: {command}, or from a checkout: {checkout}"
+    assert str(raised.value) == said
+
+
+@pytest.mark.requirement("watch.store.extras")
+def test_all_that_is_missing_is_named_whichever_part_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with (Path(__file__).parents[2] / "pyproject.toml").open("rb") as file:
+        extras_of = tomllib.load(file)["project"]["optional-dependencies"]
+    names = {
+        extra: [re.split(r"[\[>]", each)[0] for each in extras_of[extra]] for extra in extras_of
+    }
+    assert list(extras.SERVE.values()) == names["serve"]
+    assert list(extras.POSTGRES.values()) == names["postgres"]
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    asks: list[Callable[[], object]] = [
+        urls.default_url,
+        lambda: urls.need_extras(urls.read("sqlite:////a/b")),
+        lambda: extras.need(*extras.SERVE),
+    ]
+    said = set()
+    for ask in asks:
+        with pytest.raises(StoreError) as raised:
+            ask()
+        said.add(str(raised.value))
+    [text] = said
+    assert text.startswith("sqlalchemy, alembic, starlette, hypercorn, prometheus-client and ")
+    assert "platformdirs are not installed: pip install 'mcpl-heartbeat[serve]'" in text
 
 
 @pytest.mark.requirement("watch.store.sqlite-file")

@@ -327,6 +327,22 @@ def test_a_place_that_cannot_be_used_is_said(tmp_path: Path) -> None:
         assert str(tmp_path) in str(raised.value)
 
 
+@pytest.mark.requirement("watch.store.no-room")
+def test_where_no_file_can_be_made_that_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "link.db").symlink_to(tmp_path / "nowhere" / "store.db")
+    said = {}
+    for name in ("file/store.db", "file/in/store.db", "link.db"):
+        with pytest.raises(StoreError) as raised:
+            Store(f"sqlite:///{tmp_path}/{name}").open()
+        said[name] = str(raised.value)
+    assert said == {
+        "file/store.db": f"its folder {tmp_path}/file cannot be made: a file is in its place",
+        "file/in/store.db": f"its folder {tmp_path}/file/in cannot be made: Not a directory",
+        "link.db": f"its file cannot be made in {tmp_path}",
+    }
+
+
 @pytest.mark.requirement("watch.store.not-a-store")
 def test_a_clock_row_that_cannot_be_read_is_said(world: World) -> None:
     store = world.store()

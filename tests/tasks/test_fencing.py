@@ -223,3 +223,18 @@ def test_a_step_of_the_wall_clock_changes_nothing_but_what_is_told() -> None:
 def test_a_repeated_heartbeat_is_harmless() -> None:
     once = kept(machine.heartbeat(claimed(), beating(note="n"), at(5)))
     assert kept(machine.heartbeat(once, beating(note="n"), at(5))) == once
+
+
+@pytest.mark.requirement("words.sentences")
+@pytest.mark.parametrize(
+    ("label", "who"), [(None, "worker without a label"), ("ann", 'worker "ann"')]
+)
+def test_whoever_holds_it_is_named_as_the_sentence_needs(label: str | None, who: str) -> None:
+    told = {} if label is None else {"agent_id": label}
+    held = claimed(claimed(), at(LEASE), **told)
+    stale = refused(machine.submit(held, submitting(2), at(LEASE + 1)), "stale_epoch")
+    article = "a " if label is None else ""
+    assert f"the task is at epoch 3, and {article}{who} holds it until " in stale.message
+    taken = refused(machine.claim(held, claiming(), at(LEASE + 1)), "already_claimed")
+    begun = f"{article}{who} holds this task until "
+    assert taken.message.startswith(begun[0].upper() + begun[1:])

@@ -26,7 +26,7 @@ from mcpl_heartbeat.watch.results import (
     SwitchStatusResult,
 )
 from mcpl_heartbeat.watch.rows import Envelope, Identity, Lease, Switch
-from mcpl_heartbeat.watch.tools import TOOLS
+from mcpl_heartbeat.watch.tools import READS, TOOLS
 from tests.watch.mailing import (
     READER,
     SENDER,
@@ -72,7 +72,7 @@ def test_a_failure_says_what_is_wrong_and_what_to_do(tool: str) -> None:
     assert text == "No such address. Check it."
     text = read(tool, invalid(tool, ("a: is wrong", "b: is too long")))
     assert text.splitlines() == [
-        f"{tool} was refused and changed nothing:",
+        f"{tool} was refused:" if tool in READS else f"{tool} was refused and changed nothing:",
         "- a: is wrong",
         "- b: is too long",
         "Mend every problem named and call again.",

@@ -30,6 +30,10 @@ class Address(msgspec.Struct, frozen=True):
 
 def read(text: str, *, allow_remote: bool) -> Address:
     """Weigh ``HOST:PORT``. Raises ``NotListening`` with the rule that it breaks."""
+    if "://" in text:
+        scheme, _, rest = text.strip().partition("://")
+        better = rest.partition("/")[0] or DEFAULT
+        raise NotListening(f"--listen {text}: leave {scheme}:// out: --listen {better}.")
     host, colon, port = text.strip().rpartition(":")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
@@ -72,7 +76,7 @@ async def _open(address: Address) -> list[trio.SocketListener]:
 
 def _reason(error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
-        return "another program has taken the port"
+        return "another program has taken the port; choose another with --listen"
     if isinstance(error, socket.gaierror):
         return "there is no such host"
     return (error.strerror or str(error)).lower()

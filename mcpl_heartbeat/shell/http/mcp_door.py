@@ -70,7 +70,7 @@ class McpDoor:
             body = await replies.read_body(scope, receive)
         except replies.TooLongError:
             return replies.too_long()
-        message = parse(body)
+        message = parse(body, "The body")
         if isinstance(message, Batch):
             return await self._batch(message, headers, version)
         line = await self._reply(message, headers, version)
@@ -181,4 +181,4 @@ def _takes_json(accept: str | None) -> bool:
 
 
 def _json(line: bytes, status: int = 200) -> Reply:
-    return Reply(status, line.rstrip(b"\n"), ((b"content-type", b"application/json"),))
+    return Reply(status, line, ((b"content-type", b"application/json"),))

@@ -20,7 +20,12 @@ RETRY_AFTER = 2
 """Seconds after which a client may try again when the store could not be used."""
 
 _JSON = (b"content-type", b"application/json")
-_encode = msgspec.json.Encoder().encode
+_encoder = msgspec.json.Encoder()
+
+
+def _line(value: object) -> bytes:
+    # What a terminal shows of several replies in a row would run together.
+    return _encoder.encode(value) + b"\n"
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -48,7 +53,7 @@ def of_outcome(outcome: Result | Failure) -> Reply:
 
 def of_value(value: object, status: int = 200) -> Reply:
     """Give any value as JSON."""
-    return Reply(status, _encode(value), (_JSON,))
+    return Reply(status, _line(value), (_JSON,))
 
 
 def of_failure(failed: Failure, *headers: tuple[bytes, bytes]) -> Reply:
@@ -57,7 +62,7 @@ def of_failure(failed: Failure, *headers: tuple[bytes, bytes]) -> Reply:
         headers += ((b"www-authenticate", b'Bearer realm="mcpl-heartbeat"'),)
     elif failed.status == 503:
         headers += ((b"retry-after", str(RETRY_AFTER).encode()),)
-    return Reply(failed.status, _encode(failed), (_JSON, *headers))
+    return Reply(failed.status, _line(failed), (_JSON, *headers))
 
 
 def too_long() -> Reply:

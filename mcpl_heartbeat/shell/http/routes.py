@@ -125,7 +125,8 @@ def weigh(
     """Read a body by the rules for the arguments, every problem at once; an empty one is ``{}``."""
     if query:
         # Nothing that was sent is passed over in silence.
-        return invalid(tool.name, ("query: a POST has its arguments in the body alone",))
+        problem = "query: a POST has its arguments in the body alone"
+        return invalid(tool.name, (problem,), reads=tool.read_only)
     sent = body.strip()
     if sent == b"null":
         return _no_object("must be a JSON object, not null")
@@ -139,7 +140,11 @@ def weigh_query(tool: Tool, query: bytes, in_path: Mapping[str, str]) -> Argumen
     try:
         pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True, max_num_fields=MAX_QUERY)
     except ValueError:
-        return invalid(tool.name, (f"arguments: sends more than {MAX_QUERY} parameters",))
+        return invalid(
+            tool.name,
+            (f"arguments: sends more than {MAX_QUERY} parameters",),
+            reads=tool.read_only,
+        )
     if any(name == "agent_key" for name, _ in pairs):
         return invalid(
             tool.name,
@@ -147,6 +152,7 @@ def weigh_query(tool: Tool, query: bytes, in_path: Mapping[str, str]) -> Argumen
                 "agent_key: a secret does not belong into a URL, which others log; send the header "
                 "Authorization: Bearer <agent_secret>",
             ),
+            reads=tool.read_only,
         )
     members = ",".join(f"{json.dumps(name)}:{_value(tool, name, text)}" for name, text in pairs)
     return _checked(tool, msgspec.Raw(_beside(in_path, f"{{{members}}}".encode())))

@@ -11,7 +11,6 @@ answered with 503.
 
 import contextlib
 import gc
-import importlib.util
 import logging
 import os
 import signal
@@ -26,10 +25,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import trio
 
-from mcpl_heartbeat.shell import stderr
+from mcpl_heartbeat.shell import chosen, stderr
 from mcpl_heartbeat.shell.http import listening
 from mcpl_heartbeat.shell.http.listening import Address, NotListening
-from mcpl_heartbeat.storage.store import urls
+from mcpl_heartbeat.storage.store import extras, urls
 from mcpl_heartbeat.storage.store.ports import StoreError
 
 if TYPE_CHECKING:
@@ -40,11 +39,8 @@ FINISH, LEAVE = 3.0, 1.0
 TIME_TO_BE_GONE = 4.5
 """Seconds after which the process ends, whatever still hangs (issue 4 §5: within 5 s)."""
 
-STORE = "HEARTBEAT_STORE"
-
 _log = logging.getLogger("mcpl_heartbeat")
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-_NEEDED = ("starlette", "hypercorn", "prometheus_client")
 
 
 class Serving(msgspec.Struct, frozen=True):
@@ -60,15 +56,9 @@ def run(listen: str, store: str | None, *, allow_remote: bool) -> int:
         address = listening.read(listen, allow_remote=allow_remote)
     except NotListening as error:
         return _failed(str(error), 2)
-    if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
-        return _failed(
-            f"serve needs {' and '.join(missing)}, which is not installed: "
-            "pip install 'mcpl-heartbeat[serve]'",
-            1,
-        )
     try:
-        place = urls.read(store or os.environ.get(STORE) or urls.default_url())
-        urls.need_extras(place)
+        place = chosen.store(store, os.environ)
+        extras.need(*extras.SERVE, *(extras.POSTGRES if place.path is None else ()))
     except StoreError as error:
         return _failed(f"{error}.", 1)
     stderr.install()

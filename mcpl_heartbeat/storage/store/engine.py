@@ -96,12 +96,20 @@ class Line:
 def make_file(path: str) -> None:
     """Make the file of a SQLite store and its folder, for its owner alone, if it is not there.
 
-    Raises ``OSError``, or ``StoreError`` for a file of another kind: a short one SQLite would take
-    for an empty store, and write over it.
+    Raises ``OSError``, or ``StoreError`` where it cannot lie there, and for a file of another kind:
+    a short one SQLite would take for an empty store, and write over it.
     """
-    Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = Path(path).parent
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        why = "a file is in its place" if isinstance(error, FileExistsError) else error.strerror
+        raise StoreError(f"its folder {folder} cannot be made: {why}") from error
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
-    file = os.open(path, flags, 0o600)
+    try:
+        file = os.open(path, flags, 0o600)
+    except FileNotFoundError as error:
+        raise StoreError(f"its file cannot be made in {folder}") from error
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             # A pipe would be waited for without an end.

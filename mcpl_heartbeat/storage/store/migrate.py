@@ -47,15 +47,17 @@ def bring_up(conn: sa.Connection, place: Place, *, anew: bool = True) -> None:
     _take_steps(conn)
 
 
-def upgrade(url: str) -> tuple[str | None, str]:
+def upgrade(url: str, *, anew: bool = True) -> tuple[str | None, str]:
     """Bring the store at ``url`` up to date, and say from which revision to which.
 
-    ``None``: it was empty. Raises ``StoreError``.
+    ``None``: it was empty. ``anew``: a file that is not there is made. Raises ``StoreError``.
     """
     place = urls.read(url)
     urls.need_extras(place)
     try:
         if place.path is not None:
+            if not anew and not Path(place.path).exists():
+                raise StoreError(f"there is no store at {place.shown}; serve makes one")
             engines.make_file(place.path)
         with engines.make_engine(place).connect() as conn:
             return _take_steps(conn), REVISIONS[-1]

@@ -3,17 +3,13 @@
 Nothing of SQLAlchemy is imported here, so that a missing extra can be named.
 """
 
-import importlib.util
-
 import msgspec
 
+from mcpl_heartbeat.storage.store import extras, spelling
 from mcpl_heartbeat.storage.store.ports import StoreError
+from mcpl_heartbeat.storage.store.spelling import POSTGRESQL, RULE, SQLITE
 
-SQLITE, POSTGRESQL = "sqlite:///", "postgresql+psycopg://"
-RULE = (
-    "a store is named by sqlite:////absolute/path/to/store.db or by "
-    "postgresql+psycopg://user:password@host/database"
-)
+__all__ = ["POSTGRESQL", "RULE", "SQLITE", "Place", "default_url", "need_extras", "read"]
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -38,26 +34,21 @@ class Place(msgspec.Struct, frozen=True):
 
 
 def read(url: str) -> Place:
-    """Weigh a store's URL. Raises ``StoreError`` with the rule that it breaks."""
+    """Weigh a store's URL. Raises ``StoreError`` saying how it is written rightly."""
+    url = spelling.normal(url)
     if url.startswith(SQLITE):
         path = url[len(SQLITE) :]
-        if not path.startswith("/"):
-            raise StoreError(
-                f"{url} names a file without its whole path; {RULE} (four slashes: three of the "
-                "URL, and the one that an absolute path begins with)"
-            )
-        if "?" in path or "\0" in path or path.endswith("/"):
-            raise StoreError(f"{url} is no plain path of a file; {RULE}")
-        return Place(url, path)
-    if url.startswith(POSTGRESQL):
+        unclear = "?" in path or "\0" in path or path.endswith("/") or path.startswith("/~/")
+        if path.startswith("/") and not unclear:
+            return Place(url, path)
+    elif url.startswith(POSTGRESQL):
         return Place(url, None)
-    scheme = url.partition(":")[0] if ":" in url else url
-    raise StoreError(f"a URL that begins with {scheme[:40]!r} is not taken; {RULE}")
+    raise StoreError(spelling.advice(url))
 
 
 def default_url() -> str:
     """The store in the platform's data folder; ``StoreError`` without the extra ``serve``."""
-    _need("platformdirs", "serve")
+    extras.need("platformdirs")
     import platformdirs  # noqa: PLC0415
 
     return f"{SQLITE}{platformdirs.user_data_dir('mcpl-heartbeat', appauthor=False)}/store.db"
@@ -65,15 +56,4 @@ def default_url() -> str:
 
 def need_extras(place: Place) -> None:
     """Raise ``StoreError`` naming the command to install what is missing for ``place``."""
-    _need("sqlalchemy", "serve")
-    _need("alembic", "serve")
-    if place.path is None:
-        _need("psycopg", "serve,postgres")
-
-
-def _need(module: str, extra: str) -> None:
-    if importlib.util.find_spec(module) is None:
-        raise StoreError(
-            f"the store needs the Python package {module}, which is not installed: "
-            f"pip install 'mcpl-heartbeat[{extra}]'"
-        )
+    extras.need("sqlalchemy", "alembic", *(extras.POSTGRES if place.path is None else ()))
