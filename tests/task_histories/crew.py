@@ -184,10 +184,12 @@ class Crew:
         while self.hear():
             # Near the end it may be that nobody holds anything any more.
             if due <= self.done["is done"] < tasks - 2 * len(self.workers):
-                if what():
+                disturbed = what()
+                if disturbed:
                     self.done[what.__name__] += 1
                     what = next(kinds)
-                due = self.done["is done"] + every
+                # One whose submit came in time was no disturbance: the next task will do.
+                due = self.done["is done"] + (every if disturbed else 1)
 
     def audit(self, tasks: int) -> list[tuple[str, int, str, str]]:
         """Have the script look whether all is well; task, epoch, worker, end of every epoch."""

@@ -27,7 +27,7 @@ def test_on_sqlite(tmp_path: Path) -> None:
             folder.mkdir()
             return Drive(f"sqlite:///{folder}/store.db", FileClock.make(folder / "clock"))
 
-    run_state_machine_as_test(OnSqlite, settings=settings(max_examples=30, stateful_step_count=40))
+    run_state_machine_as_test(OnSqlite, settings=settings(max_examples=15, stateful_step_count=40))
 
 
 @pytest.mark.requirement(
