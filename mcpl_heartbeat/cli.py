@@ -120,7 +120,7 @@ def _for_people(arguments: list[str]) -> int:
     @click.option("--store", metavar="URL", help="The store, if not HEARTBEAT_STORE's.")
     @click.option("--allow-remote", is_flag=True, help="Listen where other machines can reach it.")
     def serve(listen: str, store: str | None, allow_remote: bool) -> int:
-        """Serve the watch wing over HTTP: the dead-man switch, leases, mail and briefing.
+        """Serve over HTTP: the dead-man switch, leases, mail, briefings, and tasks.
 
         The URL is sqlite:////absolute/path/store.db or postgresql+psycopg://user@host/database;
         without one the store is a file in the platform's data folder. SIGTERM or Ctrl-C ends it

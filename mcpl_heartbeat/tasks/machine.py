@@ -363,8 +363,10 @@ def give_back(task: Task, now: Reading) -> GivenBack:
     assert task.status == "claimed"
     _, ended_at = moves.ending(task, "switch_fired", now)
     assert ended_at is not None
+    back = moves.available(task, Event.GIVE_BACK, "switch_fired", now)
     return GivenBack(
-        task=moves.available(task, Event.GIVE_BACK, "switch_fired", now),
+        # One that had lapsed could be claimed since then: it is no further work to wake for.
+        task=replace(back, claimable_at=ended_at),
         ends="switch_fired",
         ended_at=ended_at,
         freed=FreedTask(id=task.id, execution_epoch=task.epoch, agent_id=task.agent_id),

@@ -91,9 +91,14 @@ class Drive:
         self.model.real += ms
 
     def set_wall(self, off: int) -> None:
-        """Somebody sets the clock on the wall, or the database's, to so much (ms) off."""
+        """Somebody sets the clock on the wall, or the database's, to so much (ms) off.
+
+        Who is there sees it before anybody else comes, who could not tell it from a gap.
+        """
         self.clock.set(off)
         self.model.shift = off if abs(off) > 2_000 else 0
+        for slot in self.running:
+            self.sweep(slot)
 
     def learn(self, limit: int) -> None:
         """Take in the gaps that were noted, and see whether one is missing."""

@@ -161,3 +161,16 @@ def test_with_nothing_new_a_look_writes_nothing(rig: Rig) -> None:
     assert rig.work(idle) is None
     asked = [each for each in rig.statements if not each.startswith(("BEGIN", "SELECT pg_"))]
     assert len(asked) == 1
+
+
+def test_a_fire_tells_nothing_of_a_claim_that_had_lapsed_and_was_told_then(rig: Rig) -> None:
+    agent = _awaiting(rig)
+    id = make(agent, lease_seconds=30)
+    assert _tell(rig, agent) == 1
+    agent.heartbeat(scope="sx", expect_within_seconds=42)
+    claim(agent, id, scope="sx")
+    rig.advance(30)
+    assert _tell(rig, agent) == 1
+    rig.advance(12)
+    assert rig.sweep().fired == 1
+    assert _tell(rig, agent) is None
