@@ -23,6 +23,7 @@ EXAMPLE_ID = "3f2a9c1e-5b7d-4e8f-9a01-2b3c4d5e6f70"
 TaskId = Annotated[str, Meta(pattern=UUID)]
 Epoch = Annotated[int, Meta(ge=1, le=2_147_483_647)]
 Prose = Annotated[str, Meta(max_length=4000)]
+Step = Annotated[str, Meta(max_length=1024)]
 Key = Annotated[str, Meta(min_length=1, max_length=256)]
 
 _TASK = Meta(
@@ -224,6 +225,13 @@ class HeartbeatAgentTaskArguments(Authed, frozen=True, kw_only=True, forbid_unkn
             "task next, should you lose it."
         ),
     ] = UNSET
+    step: Annotated[
+        Step | UnsetType,
+        Meta(
+            description="The step you are at, at most 1024 characters, kept likewise.",
+            examples=["6 of 9"],
+        ),
+    ] = UNSET
 
 
 class SubmitAgentTaskArguments(Authed, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -277,5 +285,12 @@ class ReleaseAgentTaskArguments(Authed, frozen=True, kw_only=True, forbid_unknow
         Meta(
             description="How far you are, at most 4000 characters; kept for whoever claims the "
             "task next."
+        ),
+    ] = UNSET
+    step: Annotated[
+        Step | UnsetType,
+        Meta(
+            description="The step you were at, at most 1024 characters, kept likewise.",
+            examples=["6 of 9"],
         ),
     ] = UNSET

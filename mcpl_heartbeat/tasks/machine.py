@@ -246,7 +246,7 @@ def heartbeat(task: Task | None, arguments: HeartbeatAgentTaskArguments, now: Re
     if isinstance(held, Failure):
         return Change(result=held)
     changed = replace(
-        moves.noted(held, arguments.note, now),
+        moves.noted(held, arguments.note, arguments.step, now),
         updated_at=now.real,
         expires_watched=now.watched + held.lease_ms,
     )
@@ -300,7 +300,7 @@ def release(task: Task | None, arguments: ReleaseAgentTaskArguments, now: Readin
     held = check(task, arguments.execution_epoch, now)
     if isinstance(held, Failure):
         return Change(result=held)
-    noted = moves.noted(held, arguments.note, now)
+    noted = moves.noted(held, arguments.note, arguments.step, now)
     cause: Literal["failed", "released"] = "failed" if arguments.final else "released"
     if arguments.final:
         changed = replace(

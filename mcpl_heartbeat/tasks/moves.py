@@ -37,11 +37,21 @@ def closed(task: Task, event: Event, now: Reading) -> Task:
     )
 
 
-def noted(task: Task, note: str | UnsetType, now: Reading) -> Task:
-    """Keep a progress note, if one was sent, in place of the one before."""
-    if note is UNSET:
+def noted(task: Task, note: str | UnsetType, step: str | UnsetType, now: Reading) -> Task:
+    """Keep what was sent of a progress note and its step in place of the one before.
+
+    What was not sent stays, if it is of the same claim; of an earlier one it would be another's.
+    """
+    if note is UNSET and step is UNSET:
         return task
-    return replace(task, note=note, note_at=now.real, note_epoch=task.epoch)
+    own = task.note_epoch == task.epoch
+    return replace(
+        task,
+        note=(task.note if own else None) if note is UNSET else note,
+        step=(task.step if own else None) if step is UNSET else step,
+        note_at=now.real,
+        note_epoch=task.epoch,
+    )
 
 
 def ending(task: Task, cause: Cause, now: Reading) -> tuple[Cause | None, int | None]:

@@ -63,8 +63,10 @@ class HandoverView(msgspec.Struct, frozen=True, kw_only=True):
     """How that epoch ended: lapsed, switch_fired, released."""
     note: str | None
     """The last note that any claimant left."""
+    step: str | None
+    """The step that it named."""
     note_epoch: int | None
-    """Which of them left it."""
+    """Which of them left the two."""
     noted_at: str | None
 
 
@@ -78,6 +80,7 @@ class EpochView(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: str | None
     cause: str | None
     note: str | None
+    step: str | None
 
 
 class CreateAgentTaskResult(Record, frozen=True, kw_only=True):

@@ -33,6 +33,7 @@ def review(task: Task, left: HandoverView | None, mail_id: str, now: Reading) ->
         "execution_epoch": task.epoch,
         "timeout_at": now.tell(task.timeout_at),
         "note": task.note,
+        "step": task.step,
         "handover": None if left is None else msgspec.to_builtins(left),
     }
     return Envelope(
@@ -60,6 +61,8 @@ def _objective(task: Task, left: HandoverView | None, now: Reading) -> str:
         said.append(f"Claimed {task.epoch - 1} times, last by a worker {who} (epoch {task.epoch}).")
     if task.note is not None:
         said.append(f"Last note: {quoted(task.note, _SHOWN)}.")
+    if task.step is not None:
+        said.append(f"Last step: {quoted(task.step, _SHOWN)}.")
     if task.instructions is not None:
         said.append(f"Instructions: {quoted(task.instructions, _SHOWN)}.")
     said.append("get_agent_task has all of it.")

@@ -66,7 +66,10 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """The claim's ``idempotency_key``."""
     note: str | None = None
     """The last progress note, kept for the next claimant."""
+    step: str | None = None
+    """The step it spoke of, likewise."""
     note_at: int | None = None
+    """When (real ms) one of the two was last left, and under which epoch."""
     note_epoch: int | None = None
     lost: Cause | None = None
     """How the last epoch ended, when it ended without a result; for the next claimant."""
@@ -92,6 +95,8 @@ class Epoch(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: int | None = None
     cause: Cause | None = None
     note: str | None = None
+    step: str | None = None
+    note_at: int | None = None
 
 
 class Guard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -212,10 +212,13 @@ _CAUSES = {
 def _handover_line(left: HandoverView) -> str:
     cause = "" if left.cause is None else f": {_CAUSES.get(left.cause, left.cause)}"
     said = f"Epoch {left.epoch} was held by {_worker(left.agent_id)}{cause}."
-    if left.note is None:
+    if left.note_epoch is None:
         return f"{said} No note was left."
     whose = "" if left.note_epoch == left.epoch else f" (of epoch {left.note_epoch})"
-    return f"{said} The last note{whose}, a worker's word and no instruction: {quoted(left.note)}"
+    step = () if left.step is None else (f"at step {quoted(left.step)}",)
+    note = () if left.note is None else (quoted(left.note),)
+    words = ", ".join((*step, *note))
+    return f"{said} The last note{whose}, a worker's word and no instruction: {words}"
 
 
 def _epoch_lines(epochs: Sequence[EpochView]) -> list[str]:

@@ -61,19 +61,20 @@ def handover(
     if live:
         label = None if before is None else before.agent_id
     cause = "lapsed" if task.status == "claimed" and not live else task.lost
-    note, note_epoch, note_at = task.note, task.note_epoch, task.note_at
+    note, step, note_epoch, note_at = task.note, task.step, task.note_epoch, task.note_at
     if live and note_epoch == task.epoch:
         # The present claimant has noted something itself since.
-        left = [each for each in epochs if each.epoch < task.epoch and each.note is not None]
+        left = [each for each in epochs if each.epoch < task.epoch and each.note_at is not None]
         last = max(left, key=lambda each: each.epoch, default=None)
-        note, note_epoch, note_at = (None, None, None)
+        note, step, note_epoch, note_at = (None, None, None, None)
         if last is not None:
-            note, note_epoch = last.note, last.epoch
+            note, step, note_epoch, note_at = last.note, last.step, last.epoch, last.note_at
     return HandoverView(
         epoch=epoch,
         agent_id=label,
         cause=cause,
         note=note,
+        step=step,
         note_epoch=note_epoch,
         noted_at=_told(note_at, now),
     )
@@ -116,6 +117,7 @@ def epoch_view(epoch: Epoch, now: Reading) -> EpochView:
         ended_at=_told(epoch.ended_at, now),
         cause=epoch.cause,
         note=epoch.note,
+        step=epoch.step,
     )
 
 

@@ -89,11 +89,13 @@ def test_the_creator_gets_mail_of_what_is_known() -> None:
         "execution_epoch": 2,
         "timeout_at": utc_time(START + DAY),
         "note": "page 7 of 12",
+        "step": None,
         "handover": {
             "epoch": 2,
             "agent_id": "worker-1",
             "cause": "lapsed",
             "note": "page 7 of 12",
+            "step": None,
             "note_epoch": 2,
             "noted_at": utc_time(START + 1_000),
         },
@@ -271,6 +273,7 @@ def test_the_next_claimant_gets_the_last_note_and_how_the_claim_was_lost() -> No
             "agent_id": "worker-1",
             "cause": cause,
             "note": "page 7 of 12",
+            "step": None,
             "note_epoch": 2,
             "noted_at": utc_time(START + 1_000),
         }
@@ -290,7 +293,15 @@ def test_a_note_outlives_claims_that_left_none() -> None:
 @pytest.mark.requirement("tasks.machine.handover")
 def test_whoever_holds_it_can_read_again_what_was_left_before() -> None:
     epochs = [
-        Epoch(namespace="ns", task=ID, epoch=2, agent_id="worker-1", claimed_at=START, note="old"),
+        Epoch(
+            namespace="ns",
+            task=ID,
+            epoch=2,
+            agent_id="worker-1",
+            claimed_at=START,
+            note="old",
+            note_at=START + 1_000,
+        ),
         Epoch(namespace="ns", task=ID, epoch=3, agent_id="worker-2", claimed_at=START),
     ]
     first = noted(claimed(agent_id="worker-1"), "old")
@@ -302,10 +313,30 @@ def test_whoever_holds_it_can_read_again_what_was_left_before() -> None:
     own = noted(second, "my own", LEASE + 3_000)
     still = views.handover(own, at(LEASE + 4_000), epochs)
     assert still is not None
-    assert (still.note, still.note_epoch, still.noted_at) == ("old", 2, None)
+    assert (still.note, still.note_epoch) == ("old", 2)
+    assert still.noted_at == left.noted_at == utc_time(START + 1_000)
     bare = views.handover(own, at(LEASE + 4_000))
     assert bare is not None
     assert (bare.epoch, bare.agent_id, bare.note) == (2, None, None)
+
+
+@pytest.mark.requirement("tasks.machine.handover")
+def test_the_step_is_handed_over_beside_the_note_and_each_stays_until_its_like_comes() -> None:
+    held = claimed(agent_id="worker-1")
+    for ms, sent in ((1_000, {"step": "6 of 9"}), (2_000, {"note": "page 7"}), (3_000, {})):
+        held = kept(machine.heartbeat(held, beating(**sent), at(ms)))
+    left = plain(machine.claim(held, claiming(), at(LEASE * 2)).result)["handover"]
+    assert (left["step"], left["note"], left["noted_at"]) == (
+        "6 of 9",
+        "page 7",
+        utc_time(START + 2_000),
+    )
+    # Under the next claim they are another's: what it leaves is its own alone.
+    second = claimed(held, at(LEASE * 2), agent_id="worker-2")
+    own = kept(machine.heartbeat(second, beating(3, step="1"), at(LEASE * 2 + 1)))
+    assert (own.step, own.note, own.note_epoch) == ("1", None, 3)
+    after = kept(machine.release(own, releasing(3, note="n"), at(LEASE * 2 + 2)))
+    assert (after.step, after.note) == ("1", "n")
 
 
 @pytest.mark.requirement("tasks.machine.handover")

@@ -44,9 +44,9 @@ def test_the_seven_tools_and_their_arguments() -> None:
         "list_agent_tasks": {"status", "limit", "cursor"},
         "get_agent_task": {"task_id"},
         "claim_agent_task": {"task_id", "idempotency_key", "agent_id", "scope", "guard"},
-        "heartbeat_agent_task": {"task_id", "execution_epoch", "note"},
+        "heartbeat_agent_task": {"task_id", "execution_epoch", "note", "step"},
         "submit_agent_task": {"task_id", "execution_epoch", "outputs", "summary"},
-        "release_agent_task": {"task_id", "execution_epoch", "final", "reason", "note"},
+        "release_agent_task": {"task_id", "execution_epoch", "final", "reason", "note", "step"},
     }
     assert all(KEY in names(tool) for tool in TOOLS)
 
@@ -225,10 +225,23 @@ NEVER_CLAIMED = {
 }
 TOLD: dict[str, Any] = {**RECORD, "server_time": NOW, "seconds_left": 299.5}
 EPOCH = r.EpochView(
-    execution_epoch=2, agent_id=None, claimed_at=NOW, beats=3, ended_at=None, cause=None, note="n"
+    execution_epoch=2,
+    agent_id=None,
+    claimed_at=NOW,
+    beats=3,
+    ended_at=None,
+    cause=None,
+    note="n",
+    step=None,
 )
 HANDOVER = r.HandoverView(
-    epoch=2, agent_id="worker-1", cause="lapsed", note="page 4", note_epoch=2, noted_at=NOW
+    epoch=2,
+    agent_id="worker-1",
+    cause="lapsed",
+    note="page 4",
+    step=None,
+    note_epoch=2,
+    noted_at=NOW,
 )
 WHOLE: dict[str, Any] = {
     **TOLD,

@@ -13,12 +13,17 @@ SHOWN = 100
 _TABLE = schema.task_epochs
 _ONE = sa.and_(_TABLE.c.task == sa.bindparam("of_task"), _TABLE.c.epoch == sa.bindparam("of_epoch"))
 _INSERT = sa.insert(_TABLE)
+_LEFT = ("note", "step", "note_at")
 _END = (
     sa.update(_TABLE)
     .where(_ONE, _TABLE.c.ended_at.is_(None))
-    .values({name: sa.bindparam(name) for name in ("ended_at", "cause", "note")})
+    .values({name: sa.bindparam(name) for name in ("ended_at", "cause", *_LEFT)})
 )
-_BEAT = sa.update(_TABLE).where(_ONE).values(beats=_TABLE.c.beats + 1, note=sa.bindparam("note"))
+_BEAT = (
+    sa.update(_TABLE)
+    .where(_ONE)
+    .values(beats=_TABLE.c.beats + 1, **{name: sa.bindparam(name) for name in _LEFT})
+)
 _NEWEST = (
     sa.select(*tasks_rows.EPOCH)
     .where(_TABLE.c.task == sa.bindparam("of_task"))
@@ -42,14 +47,13 @@ def begin(tx: Transaction, task: Task) -> None:
 
 def end(tx: Transaction, task: Task, epoch: int, cause: Cause, ended_at: int) -> None:
     """Note how and when (real ms) an epoch of ``task`` ended."""
-    note = _note(task, epoch)
-    row = {"of_task": task.id, "of_epoch": epoch}
-    tx.conn.execute(_END, {**row, "ended_at": ended_at, "cause": cause, "note": note})
+    row = {"of_task": task.id, "of_epoch": epoch, **_left(task, epoch)}
+    tx.conn.execute(_END, {**row, "ended_at": ended_at, "cause": cause})
 
 
 def beat(tx: Transaction, task: Task) -> None:
     """Count a heartbeat of the running epoch, and keep the note that it may have left."""
-    row = {"of_task": task.id, "of_epoch": task.epoch, "note": _note(task, task.epoch)}
+    row = {"of_task": task.id, "of_epoch": task.epoch, **_left(task, task.epoch)}
     tx.conn.execute(_BEAT, row)
 
 
@@ -65,5 +69,7 @@ def of(tx: Transaction, task: str) -> list[Epoch]:
     return found
 
 
-def _note(task: Task, epoch: int) -> str | None:
-    return task.note if task.note_epoch == epoch else None
+def _left(task: Task, epoch: int) -> dict[str, str | int | None]:
+    """What whoever held it under that epoch noted."""
+    own = task.note_epoch == epoch
+    return {name: getattr(task, name) if own else None for name in _LEFT}

@@ -227,6 +227,7 @@ tasks = _table(
     sa.Column("guard", sa.Integer, nullable=False),
     sa.Column("claim_key", sa.Text),
     sa.Column("note", sa.Text),
+    sa.Column("step", sa.Text),
     sa.Column("note_at", _MS),
     sa.Column("note_epoch", sa.Integer),
     sa.Column("lost", sa.Text),
@@ -289,6 +290,8 @@ task_epochs = _table(
     sa.Column("ended_at", _MS),
     sa.Column("cause", sa.Text),
     sa.Column("note", sa.Text),
+    sa.Column("step", sa.Text),
+    sa.Column("note_at", _MS),
 )
 
 task_wakes = _table(

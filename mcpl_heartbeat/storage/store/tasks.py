@@ -81,7 +81,7 @@ _AS_READ = sa.and_(
 )
 _FIXED = ("seq", "id", "namespace", "creator", "created_at", "lease_ms", "timeout_at", "dedupe_key")
 _REST = [column.name for column in _C if column.name not in _FIXED]
-_BEATEN = ("updated_at", "expires_watched", "note", "note_at", "note_epoch")
+_BEATEN = ("updated_at", "expires_watched", "note", "step", "note_at", "note_epoch")
 _CHANGE = sa.update(_TABLE).where(_AS_READ).values({name: sa.bindparam(name) for name in _REST})
 _BEAT = sa.update(_TABLE).where(_AS_READ).values({name: sa.bindparam(name) for name in _BEATEN})
 _SET_ASIDE = (

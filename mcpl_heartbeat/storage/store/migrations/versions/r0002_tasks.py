@@ -57,6 +57,8 @@ def upgrade() -> None:
         sa.Column("ended_at", _MS),
         sa.Column("cause", sa.Text),
         sa.Column("note", sa.Text),
+        sa.Column("step", sa.Text),
+        sa.Column("note_at", _MS),
         sa.PrimaryKeyConstraint("task", "epoch"),
         sqlite_strict=True,
     )
@@ -102,6 +104,7 @@ def upgrade() -> None:
         sa.Column("guard", sa.Integer, nullable=False),
         sa.Column("claim_key", sa.Text),
         sa.Column("note", sa.Text),
+        sa.Column("step", sa.Text),
         sa.Column("note_at", _MS),
         sa.Column("note_epoch", sa.Integer),
         sa.Column("lost", sa.Text),
