@@ -94,8 +94,10 @@ def test_the_audit_sees_two_holders(tmp_path: Path) -> None:
         hands.audit(2)
         with sqlite3.connect(folder / "store.db") as conn:
             conn.execute(
-                "INSERT INTO task_epochs SELECT task, 3, namespace, 'other', claimed_at, 0, "
-                "ended_at, cause, NULL FROM task_epochs"
+                "INSERT INTO task_epochs "
+                "(task, epoch, namespace, agent_id, claimed_at, beats, ended_at, cause) "
+                "SELECT task, 3, namespace, 'other', claimed_at, 0, ended_at, cause "
+                "FROM task_epochs"
             )
         said = hands.run("--audit", status=1)
     assert "two holders" in said or "submitted 2 times" in said
