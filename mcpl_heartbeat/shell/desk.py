@@ -7,7 +7,6 @@ are answered at once with ``unavailable``; it is tried again and again, and at o
 second when somebody calls.
 """
 
-import logging
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -18,6 +17,7 @@ import trio
 
 from mcpl_heartbeat.catalogue import READS
 from mcpl_heartbeat.shell.counters import Counters
+from mcpl_heartbeat.shell.desk_log import DeskLog
 from mcpl_heartbeat.storage.store.ports import (
     Ask,
     News,
@@ -29,7 +29,6 @@ from mcpl_heartbeat.storage.store.ports import (
     Unsettled,
     Work,
 )
-from mcpl_heartbeat.times import utc_time
 from mcpl_heartbeat.watch.arguments import Arguments, HeartbeatArguments
 from mcpl_heartbeat.watch.failures import Failure, unavailable
 from mcpl_heartbeat.watch.rows import Identity
@@ -47,13 +46,10 @@ PATIENCE = 12.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 5.0
 """Seconds between two tries while the store cannot be used."""
 CHORES_EVERY, FIRST_CHORES = 3600.0, 60.0
-QUIET = 60.0
-"""Seconds in which the same trouble is not logged again."""
 
 _FAULT = "a fault of the server is in the way"
 _SILENT = f"it has not answered for {PATIENCE:.0f} s"
 
-_log = logging.getLogger("mcpl_heartbeat")
 T = TypeVar("T")
 
 
@@ -92,8 +88,7 @@ class Desk:
         self._over = trio.Event()
         self._running = self._closing = self._usable = False
         self._why = "it is not open yet"
-        self._said: tuple[str, float] | None = None
-        self._told = False  # that it cannot be used, in the log
+        self._log = DeskLog()
         self._lane_since: float | None = None
         self._pause = FIRST_PAUSE
         self._next_try = self._soonest_try = -float("inf")
@@ -266,7 +261,7 @@ class Desk:
             self._fail(str(error))
             return
         except Exception as error:
-            self._log_fault("Opening the store", error)
+            self._log.fault("Opening the store", error)
             self._fail(_FAULT)
             return
         self._next_chores = trio.current_time() + FIRST_CHORES
@@ -302,7 +297,7 @@ class Desk:
             self._fail(str(error))
         except Exception as error:
             waiting.refuse(_FAULT)
-            self._log_fault("Work on the store", error)
+            self._log.fault("Work on the store", error)
 
     async def _serve_calls(self, batch: Sequence[_Waiting]) -> None:
         asks = [waiting.ask for waiting in batch if waiting.ask is not None]
@@ -314,7 +309,7 @@ class Desk:
                 waiting.refuse(str(error))
             return
         except Exception as error:
-            self._log_fault("Calls", error)
+            self._log.fault("Calls", error)
             for waiting in batch:
                 waiting.refuse(_FAULT)
             return
@@ -331,11 +326,11 @@ class Desk:
             return
         except Exception as error:
             # What is due waits for the next one; the calls settle what they touch by themselves.
-            self._log_fault("A sweep", error)
+            self._log.fault("A sweep", error)
             more = False
         else:
             self.counters.count(swept, seconds)
-            self._log_sweep(swept)
+            self._log.swept(swept)
             more = swept.more
         self._succeed()
         self._next_sweep = trio.current_time() + (0.0 if more else SWEEP_EVERY)
@@ -348,19 +343,7 @@ class Desk:
         except StoreError as error:
             self._fail(str(error))
         except Exception as error:
-            self._log_fault("Housekeeping", error)
-
-    def _log_sweep(self, swept: Swept) -> None:
-        for scope in swept.corrupt:
-            _log.error("A switch cannot be read and was set aside: %r", scope)
-        for id in swept.corrupt_tasks:
-            _log.error("A task cannot be read and was set aside: %s", id)
-        if (gap := swept.gap) is not None:
-            _log.warning(
-                "Nobody watched the store for %.1f s, until %s: deadlines were put off by that.",
-                gap.length / 1000,
-                utc_time(gap.ended),
-            )
+            self._log.fault("Housekeeping", error)
 
     async def _in_lane(self, work: Callable[[], T]) -> T:
         self._lane_since = trio.current_time()
@@ -376,35 +359,17 @@ class Desk:
             return
         self._usable = True
         self._pause = FIRST_PAUSE
-        if self._told:
-            self._told = False
-            _log.info("The store can be used again.")
+        self._log.usable()
 
     def _fail(self, why: str) -> None:
         """Take the store for unusable until a try shows otherwise."""
         now = trio.current_time()
         self._pause = FIRST_PAUSE if self._usable else min(self._pause * 2, LONGEST_PAUSE)
         self._usable, self._why = False, why
-        if self._is_new(why):
-            self._told = True
-            _log.warning("The store cannot be used now: %s. It is tried again.", why)
+        self._log.unusable(why)
         self._soonest_try = now + FIRST_PAUSE
         self._next_try = now + self._pause
         self._refuse_all(self._why)
-
-    def _log_fault(self, what: str, error: Exception) -> None:
-        # The first line: in the rest a database tells the words of agents.
-        why = str(error).partition("\n")[0]
-        if self._is_new(f"{what}: {why}"):
-            _log.error("%s failed: %s: %s", what, type(error).__name__, why)
-
-    def _is_new(self, text: str) -> bool:
-        """Whether ``text`` is worth a line in the log: not when it was the last one, just now."""
-        now = trio.current_time()
-        if self._said is not None and self._said[0] == text and now - self._said[1] < QUIET:
-            return False
-        self._said = text, now
-        return True
 
     def _refuse_all(self, why: str) -> None:
         while self._queue:
