@@ -1,4 +1,4 @@
-"""The JSON Schemas: of the code's own Structs, and of ``messages.py`` where it has none."""
+"""The JSON Schemas: of the code's Structs; of ``messages.py``, ``pushes.py`` where it has none."""
 
 from typing import Any
 
@@ -12,6 +12,7 @@ from mcpl_heartbeat.wake.tools import TOOLS as WAKE
 from mcpl_heartbeat.watch.failures import Failure
 from mcpl_heartbeat.watch.tools import TOOLS as WATCH
 from spec import messages as m
+from spec import pushes as p
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -118,34 +119,34 @@ def shapes() -> dict[str, Shape]:
         ),
         "feature-sets-update.result": _receipt(),
         "push-event.tick.params": _of(
-            m.Tick, "Params of push/event: a heartbeat in message mode", "See wake.md."
+            p.Tick, "Params of push/event: a heartbeat in message mode", "See wake.md."
         ),
         "push-event.silent.params": _of(
-            m.SilentTick, "Params of push/event: a silent heartbeat", "See wake.md."
+            p.SilentTick, "Params of push/event: a silent heartbeat", "See wake.md."
         ),
         "push-event.reminder.params": _of(
-            m.ReminderPush, "Params of push/event: a reminder", "See wake.md."
+            p.ReminderPush, "Params of push/event: a reminder", "See wake.md."
         ),
         "push-event.alert.params": _of(
-            m.AlertPush, "Params of push/event: an alert", "See watch.md."
+            p.AlertPush, "Params of push/event: an alert", "See watch.md."
         ),
         "push-event.alerts.params": _of(
-            m.AlertsPush, "Params of push/event: several alerts", "See watch.md."
+            p.AlertsPush, "Params of push/event: several alerts", "See watch.md."
         ),
         "push-event.nudge.params": _of(
-            m.NudgePush, "Params of push/event: a nudge", "See watch.md."
+            p.NudgePush, "Params of push/event: a nudge", "See watch.md."
         ),
         "push-event.tasks.params": _of(
-            m.WorkPush, "Params of push/event: claimable tasks", "See tasks.md."
+            p.WorkPush, "Params of push/event: claimable tasks", "See tasks.md."
         ),
         "push-event.review.params": _of(
-            m.ReviewPush, "Params of push/event: a review", "See tasks.md."
+            p.ReviewPush, "Params of push/event: a review", "See tasks.md."
         ),
         "push-event.reviews.params": _of(
-            m.ReviewsPush, "Params of push/event: several reviews", "See tasks.md."
+            p.ReviewsPush, "Params of push/event: several reviews", "See tasks.md."
         ),
         "push-event.result": _of(
-            m.PushResult, "Result of push/event", "What a host answers when it answers no error."
+            p.PushResult, "Result of push/event", "What a host answers when it answers no error."
         ),
         "tools-list.result": _of(
             m.ListedTools,
