@@ -31,13 +31,24 @@ def replay(mutant: Mutant, transcript: Transcript) -> Outcome:
     return outcome
 
 
+def missed(mutant: Mutant, outcome: Outcome) -> str:
+    """Say how the transcript has not noticed what is wrong with ``mutant``; ``""``: it has."""
+    if outcome.failure is None:
+        return "NOT CAUGHT"
+    at = mutant.caught_by[outcome.name]
+    if at not in outcome.failure.step:
+        return f"NOT AT THE STEP OF {at!r}: line {outcome.failure.line}: {outcome.failure.why}"
+    return ""
+
+
 @click.command("broken", context_settings=CONTEXT)
 @click.argument("names", nargs=-1)
 @click.option("--list", "listing", is_flag=True, help="List the broken servers and stop.")
 def broken(names: tuple[str, ...], listing: bool) -> int:
     """Replay against broken servers (all, or those of these NAMES) what must fail on them.
 
-    The exit status is 0 when every transcript that a server names has caught it.
+    The exit status is 0 when every transcript that a server names has caught it, at the step that
+    it names.
     """
     known = mutants.load()
     unknown = [name for name in names if name not in known]
@@ -45,7 +56,7 @@ def broken(names: tuple[str, ...], listing: bool) -> int:
         raise click.UsageError(f"There is no broken server {', '.join(unknown)}; --list shows all.")
     chosen = [known[name] for name in names or known]
     width = max((len(mutant.name) for mutant in chosen), default=0)
-    missed = 0
+    uncaught = 0
     for mutant in chosen:
         if listing:
             click.echo(f"{mutant.name:<{width}}  {mutant.sentence}")
@@ -55,10 +66,9 @@ def broken(names: tuple[str, ...], listing: bool) -> int:
         except TranscriptError as error:
             raise click.UsageError(str(error)) from None
         for transcript, outcome in replays:
-            missed += outcome.passed
-            if outcome.failure is None:
-                found = "NOT CAUGHT"
-            else:
+            found = missed(mutant, outcome)
+            uncaught += bool(found)
+            if not found and outcome.failure is not None:
                 found = f"line {outcome.failure.line}: {outcome.failure.why}"
             click.echo(f"{mutant.name:<{width}}  {transcript.name}: {found}")
-    return 1 if missed else 0
+    return 1 if uncaught else 0

@@ -7,7 +7,7 @@ import contextlib
 import importlib
 import pkgutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -48,7 +48,9 @@ class Mutant(msgspec.Struct, frozen=True):
 
     name: str
     sentence: str
-    caught_by: tuple[str, ...]
+    caught_by: Mapping[str, str]
+    """The transcripts, each with the text by which the step that must fail is known; ``""``: any
+    step."""
     apply: Callable[[Patch], None]
 
 
@@ -56,15 +58,20 @@ _mutants: dict[str, Mutant] = {}
 
 
 def mutant(
-    sentence: str, *, caught_by: str | tuple[str, ...]
+    sentence: str, *, caught_by: str | tuple[str, ...] | Mapping[str, str]
 ) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
-    """Register the decorated function as a mutant under its own name, hyphens for underscores."""
+    """Register the decorated function as a mutant under its own name, hyphens for underscores.
+
+    ``caught_by`` names the transcripts; a mapping also says at which step, by a text that stands in
+    no other step.
+    """
 
     def register(apply: Callable[[Patch], None]) -> Callable[[Patch], None]:
         name = getattr(apply, "__name__", "").replace("_", "-")
         if name in _mutants:
             raise ValueError(f"two mutants are called {name}")
-        caught = (caught_by,) if isinstance(caught_by, str) else caught_by
+        names = (caught_by,) if isinstance(caught_by, str) else caught_by
+        caught = names if isinstance(names, Mapping) else dict.fromkeys(names, "")
         _mutants[name] = Mutant(name, sentence, caught, apply)
         return apply
 

@@ -2,11 +2,13 @@
 
 import sys
 
+import msgspec
 import pytest
 
 from conformance import mutants, runner, transcripts
-from conformance.broken_cli import caught_by, replay
+from conformance.broken_cli import caught_by, missed, replay
 from conformance.mutants import Mutant, Patch
+from conformance.outcome import Failure, Outcome
 
 pytestmark = pytest.mark.requirement("conformance.broken")
 
@@ -29,7 +31,7 @@ def test_there_are_enough_of_them() -> None:
 def test_it_is_caught(mutant: Mutant, name: str) -> None:
     (transcript,) = [each for each in caught_by(mutant) if each.name == name]
     outcome = replay(mutant, transcript)
-    assert not outcome.passed, f"{mutant.sentence} {name} has not noticed it"
+    assert not missed(mutant, outcome), f"{mutant.sentence} {name} has not noticed it"
     assert outcome.failure is not None
     assert outcome.failure.line > 1, "it did not even start"
 
@@ -37,6 +39,27 @@ def test_it_is_caught(mutant: Mutant, name: str) -> None:
 def test_each_caught_by_exists() -> None:
     known = {transcripts.name_of(path) for path in transcripts.find()}
     assert {name for mutant in EVERY.values() for name in mutant.caught_by} <= known
+
+
+def test_each_step_that_must_fail_is_one_of_its_transcript() -> None:
+    for mutant in EVERY.values():
+        for transcript in caught_by(mutant):
+            at = mutant.caught_by[transcript.name]
+            steps = [step.line for step in transcript.steps if at in step.text]
+            assert not at or len(steps) == 1, f"{mutant.name}: {at} stands in the steps {steps}"
+
+
+def test_a_transcript_that_fails_elsewhere_has_not_noticed_it() -> None:
+    mutant = EVERY["dropped-on-refusal"]
+    (name, *_) = mutant.caught_by
+    failure = Failure(line=2, step='{"call":"reminder_list"}', why="another reason")
+    outcome = Outcome(
+        name=name, title="", host="", clock="virtual", seconds=0, rules={}, failure=failure
+    )
+    for at, noticed in (("", True), ("reminder_list", True), ("reminder_cancel", False)):
+        sharp = msgspec.structs.replace(mutant, caught_by={name: at})
+        assert bool(missed(sharp, outcome)) is not noticed
+    assert missed(mutant, msgspec.structs.replace(outcome, failure=None)) == "NOT CAUGHT"
 
 
 class Thing:
