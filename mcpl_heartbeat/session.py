@@ -29,6 +29,7 @@ from mcpl_heartbeat.actions import (
     WakeAt,
 )
 from mcpl_heartbeat.calling import ToolCalls
+from mcpl_heartbeat.jsonrpc.encoding import encode_error, encode_result
 from mcpl_heartbeat.jsonrpc.framing import LineBuffer, TooLong
 from mcpl_heartbeat.jsonrpc.messages import (
     INTERNAL_ERROR,
@@ -41,8 +42,6 @@ from mcpl_heartbeat.jsonrpc.messages import (
     Notification,
     Refusal,
     Request,
-    encode_error,
-    encode_result,
     parse,
 )
 from mcpl_heartbeat.jsonrpc.outgoing import Outgoing

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw
 
 from mcpl_heartbeat.actions import Action, Reply
-from mcpl_heartbeat.jsonrpc.messages import encode_result
+from mcpl_heartbeat.jsonrpc.encoding import encode_result
 from mcpl_heartbeat.jsonrpc.replies import ReplySlot
 from mcpl_heartbeat.mcp.tools import ToolResult, call_result
 

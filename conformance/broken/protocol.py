@@ -12,8 +12,9 @@ import trio
 from conformance.mutants import Patch, mutant
 from mcpl_heartbeat import session
 from mcpl_heartbeat.actions import Reply
-from mcpl_heartbeat.jsonrpc import messages
-from mcpl_heartbeat.jsonrpc.messages import INVALID_REQUEST, PARSE_ERROR, Refusal, encode_error
+from mcpl_heartbeat.jsonrpc import encoding, messages
+from mcpl_heartbeat.jsonrpc.encoding import encode_error
+from mcpl_heartbeat.jsonrpc.messages import INVALID_REQUEST, PARSE_ERROR, Refusal
 from mcpl_heartbeat.jsonrpc.outgoing import Outgoing
 from mcpl_heartbeat.mcp import lifecycle, tools
 from mcpl_heartbeat.session import Session
@@ -26,7 +27,7 @@ from mcpl_heartbeat.wake.wing import WakeWing
     caught_by=("agent-framework-0.20/first-contact", "plain-mcp/ids"),
 )
 def ids_as_strings(patch: Patch) -> None:
-    encode_result = messages.encode_result
+    encode_result = encoding.encode_result
 
     def quoted(id: Any, result: object) -> bytes:
         text = bytes(id).decode()
@@ -37,7 +38,7 @@ def ids_as_strings(patch: Patch) -> None:
 
 @mutant("Ids go through a 64-bit float.", caught_by="plain-mcp/ids")
 def ids_rounded(patch: Patch) -> None:
-    encode_result = messages.encode_result
+    encode_result = encoding.encode_result
 
     def rounded(id: Any, result: object) -> bytes:
         value = json.loads(bytes(id))
@@ -221,7 +222,7 @@ def combinator_at_the_root(patch: Patch) -> None:
     caught_by="plain-mcp/odd-characters",
 )
 def raw_line_separators(patch: Patch) -> None:
-    patch(messages, "_line", lambda body: body + b"\n")
+    patch(encoding, "_line", lambda body: body + b"\n")
 
 
 @mutant(

@@ -2,7 +2,8 @@
 
 from typing import Generic, TypeVar
 
-from mcpl_heartbeat.jsonrpc.messages import Answer, encode_request
+from mcpl_heartbeat.jsonrpc.encoding import encode_request
+from mcpl_heartbeat.jsonrpc.messages import Answer
 
 Subject = TypeVar("Subject")
 

@@ -1,6 +1,6 @@
 """Where a reply goes: straight out, or into the batch its request came in (JSON-RPC 2.0 §6)."""
 
-from mcpl_heartbeat.jsonrpc.messages import encode_batch
+from mcpl_heartbeat.jsonrpc.encoding import encode_batch
 
 
 class _Gathering:

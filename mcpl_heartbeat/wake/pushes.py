@@ -28,6 +28,25 @@ class Coalescing(Protocol):
         """Whether the host replaces unread pushes of one key (RFC-006)."""
 
 
+class Denied(Protocol):
+    """Why no wake may be pushed (``policy.grant``)."""
+
+    @property
+    def reason(self) -> str:
+        """One clause."""
+
+    @property
+    def never(self) -> bool:
+        """Whether this host, as it is, never lets one through."""
+
+
+class Gate(Coalescing, Protocol):
+    """What the wing needs to know of the negotiated policy."""
+
+    def verdict(self, feature_set: str) -> Denied | None:
+        """``None`` when a wake of this feature set may be pushed."""
+
+
 class SentTick(msgspec.Struct, frozen=True):
     """A heartbeat that was pushed."""
 

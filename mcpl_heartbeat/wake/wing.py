@@ -9,7 +9,7 @@ step (design: "A due reminder").
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -34,31 +34,12 @@ from mcpl_heartbeat.wake import reminders as book
 from mcpl_heartbeat.wake.clock_steps import ClockSteps, Step
 from mcpl_heartbeat.wake.files import Config, Reminder, merge_config, merge_reminders
 from mcpl_heartbeat.wake.ledger import Ledger
-from mcpl_heartbeat.wake.pushes import Coalescing, Pushes, Sent, SentReminder, SentTick
+from mcpl_heartbeat.wake.pushes import Gate, Pushes, Sent, SentReminder, SentTick
 
 BURST = 64
 """How many reminders leave in one pass, so that calls are answered between passes."""
 PROBE_EVERY_MS = 60_000
 """How often (ms) a reminder that falls due is tried at a host that denies them all."""
-
-
-class Denied(Protocol):
-    """Why no wake may be pushed (``policy.grant``)."""
-
-    @property
-    def reason(self) -> str:
-        """One clause."""
-
-    @property
-    def never(self) -> bool:
-        """Whether this host, as it is, never lets one through."""
-
-
-class Gate(Coalescing, Protocol):
-    """What the wing needs to know of the negotiated policy."""
-
-    def verdict(self, feature_set: str) -> Denied | None:
-        """``None`` when a wake of this feature set may be pushed."""
 
 
 class WakeWing:

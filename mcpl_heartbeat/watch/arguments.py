@@ -16,6 +16,7 @@ from mcpl_heartbeat.watch.fields import (
     FENCE,
     HOLDER,
     LEASE_KEY,
+    LEASE_SECONDS,
     MAX_VISIBILITY,
     TASK_ID,
     Actions,
@@ -287,13 +288,7 @@ class LeaseArguments(Authed, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             "scope's dead-man switch release it, should you die."
         ),
     ] = UNSET
-    ttl_seconds: Annotated[
-        LeaseSeconds,
-        Meta(
-            description="For how many seconds from now, 1 to 3600; default 60. Renew at each third "
-            "of it, so that one failed try loses nothing."
-        ),
-    ] = 60
+    ttl_seconds: Annotated[LeaseSeconds, LEASE_SECONDS] = 60
     fence: Annotated[
         Fence | UnsetType,
         Meta(description="The fence that you hold, to take your own lock again: it is renewed."),
@@ -306,13 +301,7 @@ class LeaseRenewArguments(Authed, frozen=True, kw_only=True, forbid_unknown_fiel
     key: Annotated[LeaseKey, LEASE_KEY]
     fence: Annotated[Fence, FENCE]
     holder: Annotated[Holder, HOLDER]
-    ttl_seconds: Annotated[
-        LeaseSeconds,
-        Meta(
-            description="For how many seconds from now, 1 to 3600; default 60. Renew at each third "
-            "of it, so that one failed try loses nothing."
-        ),
-    ] = 60
+    ttl_seconds: Annotated[LeaseSeconds, LEASE_SECONDS] = 60
 
 
 class LeaseReleaseArguments(Authed, frozen=True, kw_only=True, forbid_unknown_fields=True):

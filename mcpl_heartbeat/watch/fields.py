@@ -76,6 +76,10 @@ DeliveryToken = Annotated[
 ]
 TASK_ID = Meta(description="The task_id of the envelope, as inbox_poll gave it.")
 LEASE_KEY = Meta(description="The name of the lock, 1 to 256 characters.")
+LEASE_SECONDS = Meta(
+    description="For how many seconds from now, 1 to 3600; default 60. Renew at each third of it, "
+    "so that one failed try loses nothing."
+)
 FENCE = Meta(
     description="The fence that lease returned to you for this acquisition: it proves that the "
     "lock is yours. The holder's name alone never does."

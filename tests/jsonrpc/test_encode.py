@@ -9,15 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
+from mcpl_heartbeat.jsonrpc.encoding import (
+    encode_batch,
+    encode_error,
+    encode_request,
+    encode_result,
+)
 from mcpl_heartbeat.jsonrpc.messages import (
     Answer,
     PeerError,
     Refusal,
     Request,
-    encode_batch,
-    encode_error,
-    encode_request,
-    encode_result,
     parse,
 )
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpl_heartbeat.jsonrpc import messages
+from mcpl_heartbeat.jsonrpc.encoding import encode_error, encode_result
 from mcpl_heartbeat.jsonrpc.framing import LineBuffer, TooLong
 from mcpl_heartbeat.jsonrpc.messages import (
     INVALID_PARAMS,
@@ -19,8 +20,6 @@ from mcpl_heartbeat.jsonrpc.messages import (
     Invalid,
     Notification,
     Request,
-    encode_error,
-    encode_result,
     parse,
 )
 from tests.jsonrpc.support import answered, refused, request

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpl_heartbeat.jsonrpc.messages import encode_result
+from mcpl_heartbeat.jsonrpc.encoding import encode_result
 from mcpl_heartbeat.jsonrpc.replies import batch_slots, single_slot
 
 

@@ -11,6 +11,7 @@ from msgspec import Raw
 
 import mcpl_heartbeat
 from mcpl_heartbeat.catalogue import TOOLS, text_of
+from mcpl_heartbeat.jsonrpc.encoding import encode_batch, encode_error, encode_result
 from mcpl_heartbeat.jsonrpc.messages import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -20,9 +21,6 @@ from mcpl_heartbeat.jsonrpc.messages import (
     Message,
     Refusal,
     Request,
-    encode_batch,
-    encode_error,
-    encode_result,
     parse,
 )
 from mcpl_heartbeat.mcp import arguments, lifecycle, tools
