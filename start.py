@@ -371,14 +371,12 @@ def candidates(settings, place):
 def read(settings, address):
     """Return (content, whether the sender was checked)."""
     parts = urllib.parse.urlsplit(address)
-    request = urllib.request.Request(address, headers={"Accept": "text/html, */*;q=0.5"})
+    headers = {"Accept": "text/html, */*;q=0.5"}
     if parts.username is not None and parts.scheme != "file":
-        pair = (
-            f"{urllib.parse.unquote(parts.username)}:{urllib.parse.unquote(parts.password or '')}"
-        )
-        place = parts._replace(netloc=parts.netloc.rpartition("@")[2])
-        request = urllib.request.Request(urllib.parse.urlunsplit(place))
-        request.add_header("Authorization", "Basic " + base64.b64encode(pair.encode()).decode())
+        pair = ":".join(map(urllib.parse.unquote, (parts.username, parts.password or "")))
+        headers["Authorization"] = "Basic " + base64.b64encode(pair.encode()).decode()
+        parts = parts._replace(netloc=parts.netloc.rpartition("@")[2])
+    request = urllib.request.Request(urllib.parse.urlunsplit(parts), headers=headers)
     checked = parts.scheme in ("https", "file") or settings.trusts(parts.hostname)
     try:
         with settings.opener(checked=not settings.trusts(parts.hostname)).open(
