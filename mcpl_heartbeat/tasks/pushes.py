@@ -34,11 +34,16 @@ class Work(Protocol):
     """Claimable tasks as the store tells of them (``storage.store.ports.Work``)."""
 
     @property
-    def of(self) -> str: ...  # noqa: D102
+    def of(self) -> str:
+        """Of which namespace, as a short hash."""
+
     @property
-    def claimable(self) -> int: ...  # noqa: D102
+    def claimable(self) -> int:
+        """How many tasks can be claimed."""
+
     @property
-    def number(self) -> int: ...  # noqa: D102
+    def number(self) -> int:
+        """Which wake of this namespace it is, counted up."""
 
 
 class WorkPush(msgspec.Struct, frozen=True):

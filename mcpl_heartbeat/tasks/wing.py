@@ -36,9 +36,12 @@ class News(Protocol):
     """What is to be pushed, as the store gives it (``storage.store.ports.News``)."""
 
     @property
-    def work(self) -> pushes.Work | None: ...  # noqa: D102
+    def work(self) -> pushes.Work | None:
+        """Tasks to wake the agent for, if there are any new ones."""
+
     @property
-    def reviews(self) -> tuple[Envelope, ...]: ...  # noqa: D102
+    def reviews(self) -> tuple[Envelope, ...]:
+        """Mail of tasks that timed out."""
 
 
 class TasksWing:

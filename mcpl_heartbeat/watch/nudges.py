@@ -37,11 +37,16 @@ class Told(Protocol):
     """A nudge as the store gives it (``storage.store.ports.Nudge``)."""
 
     @property
-    def scope(self) -> str: ...  # noqa: D102
+    def scope(self) -> str:
+        """The scope of the switch."""
+
     @property
-    def generation(self) -> int: ...  # noqa: D102
+    def generation(self) -> int:
+        """Its generation."""
+
     @property
-    def deadline_watched(self) -> int: ...  # noqa: D102
+    def deadline_watched(self) -> int:
+        """The deadline (watched ms) before which to beat."""
 
 
 class NudgeId(msgspec.Struct, frozen=True):

@@ -35,11 +35,16 @@ class News(Protocol):
     """What is to be pushed, as the store gives it (``storage.store.ports.News``)."""
 
     @property
-    def now(self) -> Reading: ...  # noqa: D102
+    def now(self) -> Reading:
+        """The time at which the store looked."""
+
     @property
-    def alerts(self) -> tuple[Envelope, ...]: ...  # noqa: D102
+    def alerts(self) -> tuple[Envelope, ...]:
+        """Mail of switches that fired."""
+
     @property
-    def nudges(self) -> tuple[nudges.Told, ...]: ...  # noqa: D102
+    def nudges(self) -> tuple[nudges.Told, ...]:
+        """Switches of the agent that are due soon."""
 
 
 class WatchWing:
