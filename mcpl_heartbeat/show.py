@@ -130,6 +130,7 @@ def run(config: str | None, reminders: str | None, *, as_json: bool = False) -> 
         DocumentFile(paths[1], files.decode_reminders, files.encode_reminders, "reminders"),
     )
     opened = [document.peek() for document in documents]
+    # Path raises where the file cannot be seen, or can never be.
     absent = tuple(
         name
         for name, document, one in zip(_OPTIONS, documents, opened, strict=True)

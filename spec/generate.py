@@ -8,6 +8,7 @@ is committed differs. In a page, what is generated stands between ``<!-- generat
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from mcpl_heartbeat.tasks.tools import TOOLS as TASKS
@@ -25,7 +26,7 @@ def _blocks(page: str) -> dict[str, Callable[[], str]]:
     rows = links.requirements()
     here = [name for name, at in named.items() if any(f"/{page}:" in place for place in at)]
     drawn: dict[str, Callable[[], str]] = {
-        f"{name} diagram": lambda machine=machine: diagrams.diagram(machine)  # type: ignore[misc]
+        f"{name} diagram": partial(diagrams.diagram, machine)
         for name, machine in diagrams.MACHINES.items()
     }
     return drawn | {

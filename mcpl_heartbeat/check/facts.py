@@ -39,7 +39,7 @@ def gather(plan: Plan) -> Facts:
 def _store_trouble(url: str) -> str:
     """Weigh the store's URL; of a database file also whether it can be written."""
     from mcpl_heartbeat.storage.store import urls  # noqa: PLC0415 - only where there is one
-    from mcpl_heartbeat.storage.store.ports import StoreError  # noqa: PLC0415
+    from mcpl_heartbeat.storage.store.ports import StoreError  # noqa: PLC0415 - the same
 
     try:
         place = urls.read(url)
@@ -58,12 +58,12 @@ def _look_for_key(plan: Plan) -> tuple[bool | None, str]:
     if plan.store is None or len(key) < SHORTEST_KEY:
         return None, ""
     from mcpl_heartbeat.storage.store import urls  # noqa: PLC0415 - only where there is one
-    from mcpl_heartbeat.storage.store.ports import StoreError  # noqa: PLC0415
+    from mcpl_heartbeat.storage.store.ports import StoreError  # noqa: PLC0415 - the same
 
     try:
         place = urls.read(plan.store)
         urls.need_extras(place)
-        from mcpl_heartbeat.storage.store import onlook  # noqa: PLC0415
+        from mcpl_heartbeat.storage.store import onlook  # noqa: PLC0415 - of the extra
 
         return onlook.knows(place, key), ""
     except StoreError as error:

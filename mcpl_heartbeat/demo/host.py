@@ -46,7 +46,7 @@ class Host:
         with warnings.catch_warnings():
             # It reads its files in a way that Python 3.11 and 3.12 call out of date.
             warnings.simplefilter("ignore", DeprecationWarning)
-            import jsonrpcserver  # noqa: PLC0415
+            import jsonrpcserver  # noqa: PLC0415 - see above
 
         self._rpc = jsonrpcserver
         self._screen = screen

@@ -79,13 +79,12 @@ class LineBuffer:
 
     def _tidy(self, ended: Iterable[bytes]) -> list[Line]:
         lines: list[Line] = []
-        for line in ended:
-            if len(line) > self._limit:
+        for found in ended:
+            if len(found) > self._limit:
                 self._begun = True
                 lines.append(_TOO_LONG)
                 continue
-            if not self._begun:
-                line = line.removeprefix(_BYTE_ORDER_MARK)  # noqa: PLW2901
+            line = found if self._begun else found.removeprefix(_BYTE_ORDER_MARK)
             if line.strip(_BLANKS):
                 self._begun = True
                 lines.append(line.removesuffix(b"\r"))

@@ -111,7 +111,7 @@ def revision(manifest: dict[str, Any]) -> str:
     identifier position has a character outside ``[A-Za-z0-9._:*-]``. A Python value that no JSON
     text can hold raises it with ``not_json``.
     """
-    # Both are needed once, and only where a host speaks MCPL.
+    # All are needed once, and only where a host speaks MCPL.
     import binascii  # noqa: PLC0415
     import hashlib  # noqa: PLC0415
 

@@ -52,6 +52,7 @@ class NoKeyError(Exception):
 
 def beside(config_file: str) -> str:
     """The path of the key file that belongs to a config file, links followed."""
+    # Path reads a name that ends in a dot otherwise, and another way in each Python.
     return f"{os.path.splitext(os.path.realpath(config_file))[0]}.agent-key"  # noqa: PTH122
 
 

@@ -5,6 +5,7 @@ failure: it is a result with its flag false.
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -68,9 +69,9 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 _UNKNOWN = {"lease": "acquired", "lease_renew": "renewed", "lease_release": "released"}
 
 
-def failure(code: str, message: str, next: str, **more: object) -> Failure:
-    """Make a ``Failure`` whose status follows from its code."""
-    return Failure(code=code, message=message, status=STATUS[code], next=next, **more)  # type: ignore[arg-type]
+def failure(code: str, message: str, next: str, **more: Any) -> Failure:
+    """Make a ``Failure``, with ``more`` of its members, whose status follows from its code."""
+    return Failure(code=code, message=message, status=STATUS[code], next=next, **more)
 
 
 def unavailable(tool: str, why: str) -> Failure:

@@ -12,14 +12,14 @@ import logging
 import time
 from collections.abc import Iterable
 from email.utils import formatdate
-from typing import Any
+from typing import Any, cast
 
 import h11
 import trio
 from hypercorn.config import Config
 from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
-from hypercorn.typing import ConnectionState
+from hypercorn.typing import ConnectionState, Framework
 from hypercorn.utils import wrap_app
 
 from mcpl_heartbeat.shell import stderr
@@ -47,7 +47,9 @@ class Connections:
         self._app = app
         self._config = _config()
         self._context = WorkerContext(None)
-        self._wrapped = wrap_app(_InTime(app), replies.MAX_BODY, "asgi")  # type: ignore[arg-type]
+        # Hypercorn tells the messages of ASGI apart, where we take any mapping.
+        theirs = cast("Framework", _InTime(app))
+        self._wrapped = wrap_app(theirs, replies.MAX_BODY, "asgi")
         self._closing = False
         self._idle: set[trio.CancelScope] = set()
 
@@ -75,7 +77,7 @@ class Connections:
             self._config,
             self._context,
             ConnectionState({}),
-            stream,  # type: ignore[arg-type]
+            cast("Any", stream),  # it is declared as one of TLS
         )
 
     @property

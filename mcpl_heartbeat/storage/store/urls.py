@@ -49,7 +49,7 @@ def read(url: str) -> Place:
 def default_url() -> str:
     """The store in the platform's data folder; ``StoreError`` without the extra ``serve``."""
     extras.need("platformdirs")
-    import platformdirs  # noqa: PLC0415
+    import platformdirs  # noqa: PLC0415 - of the extra "serve"
 
     return f"{SQLITE}{platformdirs.user_data_dir('mcpl-heartbeat', appauthor=False)}/store.db"
 
