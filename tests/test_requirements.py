@@ -31,7 +31,7 @@ def _marks(source: str) -> Iterator[tuple[str | None, int]]:
         if isinstance(node, ast.Call) and _is_requirement(node):
             for argument in node.args:
                 plain = isinstance(argument, ast.Constant) and isinstance(argument.value, str)
-                yield (argument.value if plain else None), argument.lineno  # type: ignore[attr-defined]
+                yield (argument.value if plain else None), argument.lineno
 
 
 def _named() -> dict[str | None, list[str]]:

@@ -166,7 +166,7 @@ def costs(shelf: Shelf, first: int) -> dict[str, list[float]]:
     for number in range(first, first + CALLS, 10):
         asks = [asked(shelf, "claim", number + i) for i in range(10)]
         begun = wrote()
-        ten("CPU of a claim", lambda i, asks=asks: shelf.store.answer([asks[i]])[0])  # type: ignore[misc]
+        ten("CPU of a claim", lambda i, asks=asks: shelf.store.answer([asks[i]])[0])
         found["written a claim"].append((wrote() - begun) / 10)
         ten("CPU of a list of 50", lambda _: shelf.store.look(look))
         ten("CPU of a sweep", lambda _: shelf.store.sweep(200))

@@ -256,13 +256,13 @@ def written(watch: Watch) -> list[Row]:
 
             def alone(total: int = total, batches: object = scattered) -> float:
                 begun = wrote()
-                for numbers in batches():  # type: ignore[operator]
+                for numbers in batches():
                     bare.beats(numbers)
                 return (wrote() - begun) / total
 
             def ours(total: int = total, batches: object = scattered) -> float:
                 begun = wrote()
-                for numbers in batches():  # type: ignore[operator]
+                for numbers in batches():
                     shelf.store.answer(
                         [
                             shelf.ask(

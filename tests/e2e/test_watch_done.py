@@ -36,8 +36,8 @@ def servers(tmp_path: Path, store: str) -> Iterator[list[Server]]:
     for server in started:
         server.process.kill()
         server.process.wait(60)
-        server.process.stdout.close()  # type: ignore[union-attr]
-        server.process.stderr.close()  # type: ignore[union-attr]
+        server.process.stdout.close()
+        server.process.stderr.close()
 
 
 @pytest.mark.requirement("watch.done")

@@ -54,8 +54,8 @@ async def client(
     desk: object, *, host: str = "127.0.0.1", base: str = "http://127.0.0.1:8765"
 ) -> AsyncIterator[httpx.AsyncClient]:
     """Open a client of the application over ``desk``, without a socket between them."""
-    app = application(desk, host)  # type: ignore[arg-type]
-    transport = httpx.ASGITransport(app=app, raise_app_exceptions=True)  # type: ignore[arg-type]
+    app = application(desk, host)
+    transport = httpx.ASGITransport(app=app, raise_app_exceptions=True)
     async with httpx.AsyncClient(transport=transport, base_url=base) as opened:
         yield opened
 

@@ -178,7 +178,7 @@ async def test_a_worker_that_lists_and_claims_stays_on_the_quick_way(
         "list_agent_tasks",
         "whoami",
     ]
-    assert at.desk.calls[1][1].limit == 7  # type: ignore[attr-defined]
+    assert at.desk.calls[1][1].limit == 7
     assert not handed_over
 
 
@@ -283,7 +283,7 @@ async def test_a_client_that_says_no_more_is_left(
     desk = NotingDesk()
     ours, theirs = trio.testing.memory_stream_pair()
     await ours.send_all(sent)
-    await Connections(application(desk, "127.0.0.1")).serve(InMemory(theirs))  # type: ignore[arg-type]
+    await Connections(application(desk, "127.0.0.1")).serve(InMemory(theirs))
     assert trio.current_time() == pytest.approx(within)
     assert len(desk.calls) == sent.count(PLAIN)
 
@@ -314,7 +314,7 @@ async def test_a_client_that_dribbles_is_left_in_time_too(
                     await ours.send_all(drop)
                     await trio.sleep(7)
 
-        await Connections(application(desk, "127.0.0.1")).serve(InMemory(theirs))  # type: ignore[arg-type]
+        await Connections(application(desk, "127.0.0.1")).serve(InMemory(theirs))
         nursery.cancel_scope.cancel()
     assert trio.current_time() == pytest.approx(SLOW)
     assert len(desk.calls) == sent.count(PLAIN)

@@ -49,9 +49,9 @@ async def test_each_route_is_the_door_of_one_tool(tool: str) -> None:
     [(called, arguments, secret)] = desk.calls
     assert (called, secret) == (tool, SECRET)
     if ID in path:
-        assert arguments.task_id == ID  # type: ignore[attr-defined]
+        assert arguments.task_id == ID
     if body and "execution_epoch" in body:
-        assert arguments.execution_epoch == 2  # type: ignore[attr-defined]
+        assert arguments.execution_epoch == 2
 
 
 @pytest.mark.requirement("tasks.http.routes")

@@ -17,8 +17,8 @@ WITHOUT = {**GRANT, "enabled": ["heartbeat", "watch"]}
 
 
 def tasks_world(*, policy: object = GRANT, **options: object) -> World:
-    world = World(annexes=(WATCH_WING, TASKS_WING), **options)  # type: ignore[arg-type]
-    world.connect(policy=policy)  # type: ignore[arg-type]
+    world = World(annexes=(WATCH_WING, TASKS_WING), **options)
+    world.connect(policy=policy)
     return world
 
 

@@ -73,7 +73,7 @@ def run(folder: Path, *before: str, **environ: str) -> tuple[list[dict[str, obje
 @pytest.mark.requirement("people.light-import")
 def test_without_a_store_nothing_of_it_is_imported(tmp_path: Path) -> None:
     answers, said = run(tmp_path)
-    assert answers[1]["error"]["code"] == -32602, "there is no such tool"  # type: ignore[index]
+    assert answers[1]["error"]["code"] == -32602, "there is no such tool"
     modules = said.replace("'", "").strip("[]\n").split(", ")
     assert "mcpl_heartbeat.session" in modules
     assert [name for name in modules if name.startswith(STORE)] == []
@@ -85,7 +85,7 @@ def test_what_is_not_installed_is_said_with_the_command(tmp_path: Path) -> None:
     answers, said = run(tmp_path, BLOCK, HEARTBEAT_STORE=f"sqlite:///{tmp_path}/store.db")
     (answer,) = [answer for answer in answers if answer["id"] == 2]
     result = answer["result"]
-    assert result["isError"] is True  # type: ignore[index]
+    assert result["isError"] is True
     assert "pip install 'mcpl-heartbeat[serve]'" in json.dumps(result)
     assert "pip install 'mcpl-heartbeat[serve]'" in said
     assert "Traceback" not in said

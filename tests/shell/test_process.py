@@ -44,9 +44,9 @@ def start(started: list[Process], *arguments: str, **streams: int | IO[bytes]) -
         "stdout": subprocess.PIPE,
         "stderr": subprocess.PIPE,
     }
-    process = subprocess.Popen([*FAKE, *arguments], cwd=ROOT, **(given | streams))  # type: ignore[call-overload]
+    process = subprocess.Popen([*FAKE, *arguments], cwd=ROOT, **(given | streams))
     started.append(process)
-    return process  # type: ignore[no-any-return]
+    return process
 
 
 def send(process: Process, text: bytes) -> None:

@@ -97,7 +97,7 @@ async def test_a_closed_output_is_noticed_while_idle(bench: Bench) -> None:
 
 @pytest.mark.requirement("field.7")
 async def test_a_closed_output_is_noticed_by_the_write(bench: Bench) -> None:
-    bench.sink.watch = trio.sleep_forever  # type: ignore[method-assign]
+    bench.sink.watch = trio.sleep_forever
     bench.output.close()
     bench.send("ping\n")
     await bench.ended.wait()

@@ -141,7 +141,7 @@ async def test_a_key_that_another_server_registered_first_is_no_news(
         shelf.register(secret)  # by another, just after we looked
         return found
 
-    shelf.identify = identify  # type: ignore[method-assign]
+    shelf.identify = identify
     async with posted(shelf, lambda: msgspec.structs.replace(OWN, new=False)) as post:
         post.ask(1, tool="whoami")
         await answered(post, 1)
@@ -276,7 +276,7 @@ async def test_a_store_that_never_answers_is_said_to_all_who_ask(
         at_the_gate.set()
         gate.wait()
 
-    shelf.open = hang  # type: ignore[method-assign]
+    shelf.open = hang
     async with posted(shelf) as post:
         await until(at_the_gate.is_set)
         post.ask(1)

@@ -182,7 +182,7 @@ def test_a_call_that_cannot_be_done_costs_only_itself(
     outcomes = store.answer(
         [ask("heartbeat", scope=scope, expect_within_seconds=60) for scope in scopes]
     )
-    codes = [each.code if isinstance(each, Failure) else each.scope for each in outcomes]  # type: ignore[attr-defined]
+    codes = [each.code if isinstance(each, Failure) else each.scope for each in outcomes]
     assert codes == ["a", "internal", "b", "c", "internal", "d", "a"]
     assert all("secret" not in str(each) for each in outcomes)
     assert "secret detail" in caplog.text

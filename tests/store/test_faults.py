@@ -70,7 +70,7 @@ def test_a_full_disk_is_said_and_costs_nothing_but_the_call(
     with pytest.raises(StoreError, match="database or disk is full"):
         for _ in range(20):
             call(store, "send", to=address, objective="o", context=long)
-    assert store.look(ask("switch_status")).total == 1  # type: ignore[union-attr]
+    assert store.look(ask("switch_status")).total == 1
     full = False
     assert beat(store, seconds=60).state == "armed"
     assert call(store, "inbox_poll").envelope.context == long
@@ -228,7 +228,7 @@ def test_a_file_that_is_gone_is_said_never_made_anew_and_taken_up_when_it_is_bac
     away.rename(folder)
     store.open()
     assert beat(store, seconds=60).generation == 1
-    assert store.look(ask("switch_status")).total == 1  # type: ignore[union-attr]
+    assert store.look(ask("switch_status")).total == 1
 
 
 @pytest.mark.requirement("watch.store.emptied")
@@ -305,7 +305,7 @@ def test_another_store_in_its_place_is_used_from_then_on(
     [view] = call(store, "switch_status").switches
     assert view.scope == "of the other"
     found = store.look(ask("switch_status"))
-    assert found.switches[0].scope == "of the other"  # type: ignore[union-attr,index]
+    assert found.switches[0].scope == "of the other"
 
 
 @pytest.mark.requirement("watch.store.not-a-store")

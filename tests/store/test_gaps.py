@@ -155,9 +155,9 @@ def test_a_look_counts_the_gap_without_noting_it(world: World) -> None:
     beat(store, seconds=5)
     world.advance(20_000)
     found = store.look(ask("switch_status", scope="work"))
-    [view] = found.switches  # type: ignore[union-attr]
+    [view] = found.switches
     assert (view.state, view.seconds_left) == ("armed", 5)
-    assert [gap.seconds for gap in found.watch_gaps] == [20.0]  # type: ignore[union-attr]
+    assert [gap.seconds for gap in found.watch_gaps] == [20.0]
     assert gaps(world) == []
 
 

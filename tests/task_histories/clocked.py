@@ -11,5 +11,5 @@ from tests.watch_histories.fileclock import FileClock
 
 if __name__ == "__main__":
     clock = FileClock(sys.argv.pop(1))
-    store.HostClock = lambda: clock  # type: ignore
+    store.HostClock = lambda: clock
     main()

@@ -89,7 +89,7 @@ class Kept:
         for act in self.acts:
             life = self.lives.get(self.id_of(act))
             if act.tool in WORK and life is not None and self.mine(act, life):
-                self.work[life.id, act.args["execution_epoch"]].append(act)  # type: ignore[index]
+                self.work[life.id, act.args["execution_epoch"]].append(act)
 
     @staticmethod
     def id_of(act: Act) -> str:
@@ -147,7 +147,7 @@ class Kept:
                 given[epoch] = act
                 expect(f"claimed when it was called: {act}", within(act, held[0]), True)
                 self.handover(life, act)
-            expect(f"who holds it: {act}", life.by_epoch[epoch]["agent_id"], act.args["agent_id"])  # type: ignore[index]
+            expect(f"who holds it: {act}", life.by_epoch[epoch]["agent_id"], act.args["agent_id"])
         for held_row in life.epochs:
             if held_row["epoch"] in given:
                 continue
@@ -156,7 +156,7 @@ class Kept:
                 for act in acts
                 if not act.known
                 and self.mine(act, life)
-                and act.args["agent_id"] == held_row["agent_id"]  # type: ignore[index]
+                and act.args["agent_id"] == held_row["agent_id"]
                 and within(act, held_row["claimed_at"])
             ]
             expect(f"somebody claimed {held_row}", bool(lost), True)
@@ -205,7 +205,7 @@ class Kept:
                 if WORK[act.tool] == tools[held["cause"]]
                 and (self.taken(act) or not act.known)
                 and within(act, held["ended_at"])
-                and (held["cause"] != "submitted" or act.args["outputs"] == life.outputs)  # type: ignore[index]
+                and (held["cause"] != "submitted" or act.args["outputs"] == life.outputs)
             ]
             expect(f"somebody asked for the end of {held}", bool(acts), True)
         if life.row["status"] == "cancelled":

@@ -71,7 +71,7 @@ class TaskModel(Model):
         for job in self.jobs.values():
             least = self.watched + min(job.lease, GRACE)
             held = job.expires is not None and self.real < job.timeout
-            if held and self.watched < job.expires < least:  # type: ignore[operator]
+            if held and self.watched < job.expires < least:
                 job.expires = least
 
     def fire(self, who: int, scope: str) -> None:

@@ -50,7 +50,7 @@ class TaskReckoning(Kept):
         elif act.tool == "create_agent_task":
             at = life.closed_at
         elif act.tool in ("submit_agent_task", "release_agent_task"):
-            at = life.held(act.args["execution_epoch"])[1]  # type: ignore[index]
+            at = life.held(act.args["execution_epoch"])[1]
         else:
             return
         self.confirmed[life.id, at] = min(act.ended, self.confirmed.get((life.id, at), NEVER))
@@ -135,7 +135,7 @@ class TaskReckoning(Kept):
             return
         if act.tool not in WORK:
             return
-        epoch = act.args["execution_epoch"]  # type: ignore[index]
+        epoch = act.args["execution_epoch"]
         expect(f"another epoch than it showed: {act}", act.told["execution_epoch"], epoch)
         replayed = act.told.get("replayed", False)
         held = life.by_epoch[epoch]
@@ -145,7 +145,7 @@ class TaskReckoning(Kept):
             expect(f"time left: {act}", round(act.told["seconds_left"] * 1000), min(LEASE, left))
         elif act.tool == "submit_agent_task":
             expect(f"a submit that was lost: {act}", held["cause"], "submitted")
-            expect(f"the result of {act}", life.outputs, act.args["outputs"])  # type: ignore[index]
+            expect(f"the result of {act}", life.outputs, act.args["outputs"])
             at = act.ended >= held["ended_at"] if replayed else within(act, held["ended_at"])
             expect(f"submitted when it was called: {act}", at, True)
         else:
@@ -204,11 +204,11 @@ class TaskReckoning(Kept):
     def stale(self, act: Act, life: Life) -> bool:
         """Another epoch was in force, the one that is told."""
         told = act.told["execution_epoch"]
-        return told != act.args["execution_epoch"] and meets(act, life.at_epoch(told))  # type: ignore[index]
+        return told != act.args["execution_epoch"] and meets(act, life.at_epoch(told))
 
     def expired(self, act: Act, life: Life) -> bool:
         """It was the last epoch, and over."""
-        epoch = act.args["execution_epoch"]  # type: ignore[index]
+        epoch = act.args["execution_epoch"]
         begun, later = life.at_epoch(epoch)
         over = begun if epoch == 1 else life.held(epoch)[1]
         return epoch == act.told["execution_epoch"] and meets(act, (over, later))
@@ -223,8 +223,8 @@ class TaskReckoning(Kept):
 
     def does_not_fit(self, act: Act, life: Life) -> bool:
         """The claim was in force, and the result was not what was asked for."""
-        epoch = act.args["execution_epoch"]  # type: ignore[index]
-        wrong = act.args["outputs"]["n"]["value"] == "none"  # type: ignore[index]
+        epoch = act.args["execution_epoch"]
+        wrong = act.args["outputs"]["n"]["value"] == "none"
         return wrong and meets(act, life.held(epoch))
 
     REFUSALS: ClassVar[dict[str, Callable[["TaskReckoning", Act, Life], bool]]] = {

@@ -87,7 +87,7 @@ def test_a_value_of_another_type_is_named(data_type: str, value: str) -> None:
 
 @pytest.mark.requirement("tasks.contract.types")
 def test_these_are_all_the_types() -> None:
-    known = set(DataType.__args__)  # type: ignore[attr-defined]
+    known = set(DataType.__args__)
     assert set(FITS) == set(FITS_NOT) == known
 
 

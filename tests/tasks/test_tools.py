@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import jsonschema  # type: ignore[import-untyped]
+import jsonschema
 import msgspec
 import pytest
 from msgspec import Raw

@@ -22,7 +22,7 @@ class Doom:
             commit(dialect, connection)
             self.point()
 
-        DefaultDialect.do_commit = do_commit  # type: ignore[method-assign]
+        DefaultDialect.do_commit = do_commit
         for event in ("before_cursor_execute", "after_cursor_execute"):
             sa.event.listen(Engine, event, lambda *_: self.point())
 

@@ -96,7 +96,7 @@ class Server:
 
     def call(self, *calls: Call) -> list[dict[str, Any]] | None:
         """Calls in one transaction."""
-        return self.run("call", list(calls), lambda: self._answer(calls))  # type: ignore[no-any-return]
+        return self.run("call", list(calls), lambda: self._answer(calls))
 
     def _answer(self, calls: tuple[Call, ...]) -> list[dict[str, Any]]:
         asks = [Ask(tool, ARGUMENTS[tool](**args), SECRETS[who]) for tool, who, args in calls]

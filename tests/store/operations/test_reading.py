@@ -87,7 +87,7 @@ def test_pages_of_switches_show_each_once(rig: Rig, limit: int, pages: list[int]
         seen += [view.scope for view in page.switches]
         sizes.append(len(page.switches))
         assert len(page.next_cursor or "") <= longest
-        cursor = {"cursor": page.next_cursor} if page.next_cursor else None  # type: ignore[assignment]
+        cursor = {"cursor": page.next_cursor} if page.next_cursor else None
     assert sorted(seen) == sorted(scopes)
     assert sizes == pages
 

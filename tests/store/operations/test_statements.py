@@ -20,7 +20,7 @@ def test_no_statement_of_a_call_or_a_sweep_walks_a_table(sqlite_rig: Rig) -> Non
         _c: object, _cursor: object, text: str, values: object, _x: object, many: bool
     ) -> None:
         if text.startswith(("SELECT", "UPDATE", "DELETE")):
-            seen[text] = tuple(values[0] if many else values)  # type: ignore[index, arg-type]
+            seen[text] = tuple(values[0] if many else values)
 
     sa.event.listen(rig.engine, "before_cursor_execute", note)
     alert = {"on_expiry": ALL, "notify_address": agent.address, "nudge_seconds": 5}

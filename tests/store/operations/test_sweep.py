@@ -131,7 +131,7 @@ def test_a_fire_that_fails_costs_only_itself_and_leaves_nothing_half_done(
         agent.lease(key=f"k{i}", holder="h", scope=f"s{i:05}", ttl_seconds=600)
     real = alert_envelope
 
-    def broken(alert, *rest):  # type: ignore[no-untyped-def]
+    def broken(alert, *rest):
         # By now its switch and its leases are written.
         if alert.scope == "s00001":
             raise ZeroDivisionError

@@ -206,9 +206,9 @@ def test_a_task_that_cannot_be_timed_out_costs_only_itself(
     right = machine.time_out
 
     def time_out(task: object, *more: object) -> object:
-        if task.id == bad:  # type: ignore[attr-defined]
+        if task.id == bad:
             raise RuntimeError("a bug")
-        return right(task, *more)  # type: ignore[arg-type]
+        return right(task, *more)
 
     monkeypatch.setattr(machine, "time_out", time_out)
     rig.advance(300)
@@ -262,7 +262,7 @@ def test_no_statement_on_tasks_walks_a_table(sqlite_rig: Rig) -> None:
         _c: object, _cursor: object, text: str, values: object, _x: object, many: bool
     ) -> None:
         if text.startswith(("SELECT", "UPDATE", "DELETE")):
-            seen[text] = tuple(values[0] if many else values)  # type: ignore[index, arg-type]
+            seen[text] = tuple(values[0] if many else values)
 
     agent = rig.agent()
     sa.event.listen(rig.engine, "before_cursor_execute", note)

@@ -92,15 +92,15 @@ def test_a_guard_lives_with_its_claim(rig: Rig) -> None:
         return agent.switch_status(scope=scope).switches[0]
 
     first = switch()
-    assert (first.state, first.expect_within_seconds, first.agent_id) == ("armed", 60, "w")  # type: ignore[attr-defined]
+    assert (first.state, first.expect_within_seconds, first.agent_id) == ("armed", 60, "w")
     rig.advance(50)
     beat(agent, id, 2)
-    assert switch().beats == 2  # type: ignore[attr-defined]
-    assert switch().deadline == get(agent, id).lease_expires_at  # type: ignore[attr-defined]
+    assert switch().beats == 2
+    assert switch().deadline == get(agent, id).lease_expires_at
     rig.advance(50)
     assert rig.sweep().fired == 0
     submit(agent, id, 2)
-    assert switch().state == "disarmed"  # type: ignore[attr-defined]
+    assert switch().state == "disarmed"
     rig.advance(3600)
     assert rig.sweep().fired == 0
 
