@@ -20,7 +20,8 @@ from mcpl_heartbeat.storage.store import migrate, schema, urls
 from mcpl_heartbeat.storage.store.ports import NeedsUpgrade, StoreError
 from mcpl_heartbeat.storage.store.store import Store
 from tests.postgres import Server
-from tests.store.world import World, beat, call, register
+from tests.store.tasks.queue import guard, new
+from tests.store.world import SECRET, World, beat, call, register
 
 NEXT = '''"""A step that does not exist yet."""
 
@@ -243,30 +244,38 @@ def test_a_store_that_is_up_to_date_is_opened_without_alembic(tmp_path: Path) ->
 
 
 BEFORE_TASKS = ("clock", "identities", "switches", "leases", "envelopes", "checkpoints", "journal")
+WITH_TASKS = (*BEFORE_TASKS, "tasks", "task_payloads", "task_epochs", "task_wakes")
+HELD = {"0001": BEFORE_TASKS, "0002": WITH_TASKS}
+"""In which tables something is that a store of each revision is filled with."""
+SINCE = {"0001": {"switches": {"wake_on_tasks": 0}}, "0002": {}}
+"""What the rows have after an upgrade that they could not have before."""
 
 
 @pytest.mark.requirement("tasks.store.migration")
-def test_a_store_of_before_the_tasks_keeps_all_that_is_in_it(
-    empty_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("before", migrate.REVISIONS[:-1])
+def test_a_store_of_an_older_program_keeps_all_that_is_in_it(
+    empty_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str
 ) -> None:
-    held = _held_before_tasks(f"sqlite:///{tmp_path}/source.db")
+    held = _held(f"sqlite:///{tmp_path}/source.db", before)
     with monkeypatch.context() as older:
-        older.setattr(migrate, "REVISIONS", ("0001",))
+        older.setattr(
+            migrate, "REVISIONS", migrate.REVISIONS[: migrate.REVISIONS.index(before) + 1]
+        )
         migrate.upgrade(empty_url)
     with engines.make_engine(urls.read(empty_url)).begin() as conn:
         for name, rows in held.items():
             conn.execute(sa.insert(schema.metadata.tables[name]), rows)
-    assert "tasks" not in tables(empty_url)
-    assert migrate.upgrade(empty_url) == ("0001", "0002")
+    assert ("tasks" in tables(empty_url)) == ("tasks" in held)
+    assert migrate.upgrade(empty_url) == (before, migrate.REVISIONS[-1])
     for name, rows in held.items():
-        assert _rows(empty_url, name) == [
-            row | ({"wake_on_tasks": 0} if name == "switches" else {}) for row in rows
-        ]
-    assert _rows(empty_url, "tasks") == []
+        since = SINCE[before].get(name, {})
+        assert _rows(empty_url, name) == [row | since for row in rows]
+    if "tasks" not in held:
+        assert _rows(empty_url, "tasks") == []
 
 
-def _held_before_tasks(url: str) -> dict[str, list[dict[str, Any]]]:
-    """Fill a store as one could before there were tasks, and give the rows of its tables."""
+def _held(url: str, revision: str) -> dict[str, list[dict[str, Any]]]:
+    """Fill a store as one could at that revision, and give the rows of its tables."""
     world = World(url)
     store = world.store()
     me = str(register(store).address)
@@ -275,13 +284,32 @@ def _held_before_tasks(url: str) -> dict[str, list[dict[str, Any]]]:
     call(store, "lease", key="k", holder="h", scope="work", ttl_seconds=60)
     call(store, "checkpoint_put", scope="work", objective="o", next_action="n")
     call(store, "send", to=me, objective="mail")
+    call(store, "inbox_ack", task_id=call(store, "inbox_poll").envelope.task_id)
+    if "tasks" in HELD[revision]:
+        _fill_tasks(world, store)
     world.watch(store, ms=3_000)
     world.close()
-    held = {name: _rows(url, name) for name in BEFORE_TASKS}
+    held = {name: _rows(url, name) for name in HELD[revision]}
     assert all(held.values())
-    for row in held["switches"]:
-        del row["wake_on_tasks"]
+    assert any(row["settled_at"] for row in held["envelopes"])
+    for name, since in SINCE[revision].items():
+        for row in held[name]:
+            for column in since:
+                del row[column]
     return held
+
+
+def _fill_tasks(world: World, store: Store) -> None:
+    """Leave one task open and one claimed, and have somebody woken for them."""
+    beat(store, "worker", seconds=60, wake_on_tasks=True)
+    ids = [call(store, "create_agent_task", **new()).id for _ in range(2)]
+    call(store, "claim_agent_task", task_id=ids[0], scope="worker", guard=guard())
+    world.watch(store, ms=500)
+    me = store.identify(SECRET)
+    assert me is not None
+    work = store.news(me.agent, me.namespace, "server", None, work=True).work
+    assert work is not None
+    store.woken(me.namespace, "server", work, taken=True)
 
 
 def _rows(url: str, name: str) -> list[dict[str, Any]]:

@@ -8,10 +8,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from mcpl_heartbeat.catalogue import TOOLS
 from mcpl_heartbeat.storage.store.ports import Ask
 from mcpl_heartbeat.storage.store.store import Store
 from mcpl_heartbeat.watch.results import RegisterResult
-from mcpl_heartbeat.watch.tools import TOOLS
 
 START = 1_800_000_000_000
 ARGUMENTS = {tool.name: tool.arguments for tool in TOOLS}

@@ -51,15 +51,16 @@ _PAGE = (
 )
 _COUNTS = sa.select(_TABLE.c.state, sa.func.count()).where(_OF_NAMESPACE).group_by(_TABLE.c.state)
 _DUE = sa.select(sa.func.count()).where(
-    _OF_NAMESPACE,
+    # Not by the namespace, which may have many: sweeps leave few that are to be looked at.
+    _TABLE.c.namespace.concat(sa.literal_column("''")) == sa.bindparam("namespace"),
     _TABLE.c.state == sa.literal_column("'armed'"),
     _TABLE.c.check_watched <= sa.bindparam("watched"),
     _TABLE.c.deadline_watched <= sa.bindparam("watched"),
 )
 _CORRUPT = (
     sa.select(_TABLE.c.scope)
+    # In no order, or SQLite would walk all switches in that order.
     .where(_OF_NAMESPACE, _TABLE.c.state == CORRUPT)
-    .order_by(_TABLE.c.scope)
     .limit(MOST_CORRUPT)
 )
 

@@ -110,7 +110,7 @@ _OF_SCOPE_COUNT = sa.select(sa.func.count()).where(_IN_BOX, _TABLE.c.scope == sa
 _OLD = sa.delete(_TABLE).where(
     _TABLE.c.seq.in_(
         sa.select(_TABLE.c.seq)
-        .where(sa.not_(PENDING), _TABLE.c.settled_at < sa.bindparam("before"))
+        .where(_TABLE.c.settled_at < sa.bindparam("before"))
         .limit(sa.bindparam("most"))
     )
 )

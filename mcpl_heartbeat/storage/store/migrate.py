@@ -15,7 +15,7 @@ from mcpl_heartbeat.storage.store import schema, urls
 from mcpl_heartbeat.storage.store.ports import NeedsUpgrade, StoreError
 from mcpl_heartbeat.storage.store.urls import Place
 
-REVISIONS = ("0001", "0002")
+REVISIONS = ("0001", "0002", "0003")
 """Every revision of the tables, oldest first."""
 STEPS = Path(__file__).parent / "migrations"
 PATIENCE_MS = 60_000

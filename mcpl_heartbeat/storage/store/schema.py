@@ -66,6 +66,7 @@ switches = _table(
     sa.Column("fired_generation", sa.Integer),
     sa.Column("failed", sa.Integer, nullable=False),
     sa.Column("wake_on_tasks", sa.Integer, nullable=False, server_default=sa.text("0")),
+    sa.Index("switches_state", "namespace", "state"),
 )
 """``state`` is one of ``watch.rows.Switch``'s, or ``corrupt``: set aside as it cannot be read."""
 
@@ -157,6 +158,13 @@ sa.Index(
 )
 _failed = envelopes.c.state == "failed"
 sa.Index("envelopes_failed", envelopes.c.agent, sqlite_where=_failed, postgresql_where=_failed)
+_settled = envelopes.c.settled_at.is_not(None)
+sa.Index(
+    "envelopes_settled",
+    envelopes.c.settled_at,
+    sqlite_where=_settled,
+    postgresql_where=_settled,
+)
 _to_push = sa.and_(_pending, envelopes.c.kind == "alert", envelopes.c.pushed_at.is_(None))
 sa.Index(
     "envelopes_to_push",

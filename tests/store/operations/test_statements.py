@@ -1,5 +1,8 @@
 """Every statement goes by an index, so that no call grows slower with what others keep here."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import sqlalchemy as sa
 
@@ -53,6 +56,31 @@ def test_no_statement_of_a_call_or_a_sweep_walks_a_table(sqlite_rig: Rig) -> Non
         plan = rig.plan(text, values)
         walked = [each for each in plan.split("; ") if each.startswith("SCAN")]
         assert not [each for each in walked if each.split()[1] in TABLES], (text, plan)
+
+
+@pytest.mark.requirement("watch.store.indexed")
+def test_many_switches_and_much_old_mail_are_gone_through_by_indexes_of_their_own(
+    sqlite_rig: Rig,
+) -> None:
+    rig = sqlite_rig
+    agent = rig.agent()
+
+    def plans_of(work: Callable[[], object]) -> list[str]:
+        seen: list[tuple[str, Any]] = []
+
+        def note(_c: object, _cursor: object, text: str, values: Any, *_: object) -> None:
+            seen.append((text, values))
+
+        sa.event.listen(rig.engine, "before_cursor_execute", note)
+        work()
+        sa.event.remove(rig.engine, "before_cursor_execute", note)
+        return [rig.plan(*each) for each in seen if "switches" in each[0] or "DELETE" in each[0]]
+
+    plans = plans_of(agent.whoami) + plans_of(agent.switch_status)
+    assert sum("COVERING INDEX switches_state (namespace=?)" in each for each in plans) == 2
+    assert sum("INDEX switches_check" in each for each in plans) == 2
+    assert sum("INDEX switches_state (namespace=? AND state=?)" in each for each in plans) == 1
+    assert any("INDEX envelopes_settled" in each for each in plans_of(rig.keep_house))
 
 
 @pytest.mark.requirement("watch.store.indexed")
