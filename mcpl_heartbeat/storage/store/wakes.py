@@ -4,6 +4,10 @@ Work *appears* when a task becomes claimable: it is made, released, given back, 
 out. A namespace that has an armed switch with ``wake_on_tasks`` is told, by one server at a time,
 of work that has appeared since it was last told. It counts what appeared before this millisecond:
 what comes in it is seen by the next look, so nothing is told twice and nothing is missed.
+
+Who is told may die before it claims anything. So a switch of that kind that was armed since then,
+after the generation before it had fired, asks for one wake more, for all that can be claimed. One
+that was disarmed in between does not: whoever ends each turn that way would be woken for ever.
 """
 
 import hashlib
@@ -31,6 +35,10 @@ _WANTED = (
         _SWITCHES.deadline_watched > _WATCHED,
     )
     .limit(1)
+)
+_REBORN = _WANTED.where(
+    _SWITCHES.fired_generation == _SWITCHES.generation - 1,
+    _SWITCHES.armed_at > sa.bindparam("since_real"),
 )
 _MARK = sa.select(
     _WAKES.c.number, _WAKES.c.real, _WAKES.c.watched, _WAKES.c.push_token, _WAKES.c.push_until
@@ -92,6 +100,8 @@ def work(tx: Transaction, namespace: str, token: str) -> Work | None:
     if holder not in (None, token) and until > tx.now.real:
         return None
     since = {**now, "since_real": real, "since_watched": watched}
+    if mark is not None and tx.conn.execute(_REBORN, since).first() is not None:
+        since |= {"since_real": 0, "since_watched": 0}
     if not any(tx.conn.execute(look, since).first() for look in (_OFFERED, _LAPSED)):
         return None
     if mark is None:
