@@ -105,8 +105,8 @@ class GivenBack(msgspec.Struct, frozen=True, kw_only=True):
     task: Task
     ends: Cause
     ended_at: int
-    freed: FreedTask
-    """For the alert."""
+    freed: FreedTask | None
+    """For the alert; ``None``: its lease had lapsed before the switch was late."""
 
 
 def check(task: Task | None, epoch: int, now: Reading) -> Task | Failure:
@@ -355,21 +355,26 @@ def time_out(task: Task, now: Reading, mail_id: str) -> TimedOut:
     )
 
 
-def give_back(task: Task, now: Reading) -> GivenBack:
+def give_back(task: Task, deadline_watched: int, now: Reading) -> GivenBack:
     """Take it from its worker, whose switch has fired: of the claim's scope, or the guard.
 
-    Only the fire must have come before the timeout; which may have come since.
+    ``deadline_watched`` (ms) is the switch's. It must have come before the timeout, which may have
+    come since. A lease that had lapsed by then is no loss of this fire's: its end is noted as what
+    it was, and nobody is told that the fire gave the task back.
     """
     assert task.status == "claimed"
-    _, ended_at = moves.ending(task, "switch_fired", now)
-    assert ended_at is not None
-    back = moves.available(task, Event.GIVE_BACK, "switch_fired", now)
+    assert task.expires_watched is not None
+    ends, ended_at = moves.fired(task, deadline_watched, now)
+    back = moves.available(task, Event.GIVE_BACK, ends, now)
+    freed = FreedTask(id=task.id, execution_epoch=task.epoch, agent_id=task.agent_id)
     return GivenBack(
-        # One that had lapsed could be claimed since then: it is no further work to wake for.
-        task=replace(back, claimable_at=ended_at),
-        ends="switch_fired",
+        # Not the deadline: until the fire was noticed, nobody saw that it could be claimed, and who
+        # had looked meanwhile is to be woken for it. From its lapse on everybody saw it, and it is
+        # no further work.
+        task=replace(back, claimable_at=min(now.real_of(task.expires_watched), now.real)),
+        ends=ends,
         ended_at=ended_at,
-        freed=FreedTask(id=task.id, execution_epoch=task.epoch, agent_id=task.agent_id),
+        freed=freed if ends == "switch_fired" else None,
     )
 
 

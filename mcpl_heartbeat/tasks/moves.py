@@ -67,8 +67,19 @@ def ending(task: Task, cause: Cause, now: Reading) -> tuple[Cause | None, int | 
         return ("lapsed", lapse) if lapse < task.timeout_at else (cause, task.timeout_at)
     if is_live(task, now):
         return cause, now.real
-    until = min(lapse, now.real, task.timeout_at)
-    return (cause if cause == "switch_fired" else "lapsed"), until
+    return "lapsed", min(lapse, now.real, task.timeout_at)
+
+
+def fired(task: Task, deadline_watched: int, now: Reading) -> tuple[Cause, int]:
+    """How and when (real ms) the epoch of a claim ends that a switch of this deadline takes.
+
+    The worker held it until the deadline, whenever the fire was noticed; but a lease that ran out
+    before the deadline had ended by then. Where both come at once it was the switch.
+    """
+    assert task.expires_watched is not None
+    if task.expires_watched < deadline_watched:
+        return "lapsed", now.real_of(task.expires_watched)
+    return "switch_fired", now.real_of(deadline_watched)
 
 
 def disarm(task: Task) -> tuple[HeartbeatArguments, ...]:

@@ -60,9 +60,10 @@ def stale_epoch(task: Task, epoch: int, now: Reading) -> Failure:
 def lease_expired(task: Task, now: Reading) -> Failure:
     """Refuse the last epoch there was, whose claim is over though nobody has claimed anew."""
     more = {}
-    if task.status == "claimed":
-        more = {"holder": task.agent_id, "lease_expires_at": _end(task, now)}
-        why = f"the lease of epoch {task.epoch} lapsed at {_end(task, now)}"
+    lapsed_at = _lapsed_at(task, now)
+    if lapsed_at is not None:
+        more = {"holder": task.agent_id, "lease_expires_at": lapsed_at}
+        why = f"the lease of epoch {task.epoch} lapsed at {lapsed_at}"
     elif task.epoch == 1:
         why = "nobody has claimed this task yet"
     elif task.lost == "switch_fired":
@@ -117,6 +118,16 @@ def invalid_outputs(task: Task, problems: Iterable[str], now: Reading) -> Failur
 
 def _who(label: str | None) -> str:
     return "a worker without a label" if label is None else f"worker {quoted(label)}"
+
+
+def _lapsed_at(task: Task, now: Reading) -> str | None:
+    """When the lease of the last claim lapsed, if that was its end."""
+    if task.status == "claimed":
+        return _end(task, now)
+    if task.lost == "lapsed" and task.claimable_at is not None:
+        # A fire found it lapsed and put it back: it could be claimed from the lapse on.
+        return now.tell(task.claimable_at)
+    return None
 
 
 def _end(task: Task, now: Reading) -> str:

@@ -46,6 +46,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """The ``<id>`` of the creator's address."""
     created_at: int
     updated_at: int
+    """When the row changed: of what ends by itself, when that was noticed. The audit
+    (``Epoch.ended_at``) and ``timeout_at`` say when it happened."""
     lease_ms: int
     timeout_at: int
     fallthrough: Fallthrough
@@ -74,8 +76,9 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     lost: Cause | None = None
     """How the last epoch ended, when it ended without a result; for the next claimant."""
     claimable_at: int | None = None
-    """Since when (real ms) it waits to be claimed; ``None`` when it does not. A lapsed lease does
-    not write this: it shows in ``expires_watched``."""
+    """Since when (real ms) whoever looks sees that it waits to be claimed; ``None`` when it does
+    not. After a fire that was noticed late that is when it was noticed. A lapsed lease does not
+    write this: it shows in ``expires_watched``."""
     submitted_at: int | None = None
     outputs: msgspec.Raw | None = None
     summary: str | None = None
@@ -93,6 +96,8 @@ class Epoch(msgspec.Struct, frozen=True, kw_only=True):
     claimed_at: int
     beats: int = 0
     ended_at: int | None = None
+    """Until when it was held: the call that ended it, or the lapse, the deadline of the switch or
+    the timeout, whichever came first."""
     cause: Cause | None = None
     note: str | None = None
     step: str | None = None

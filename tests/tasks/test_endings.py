@@ -1,13 +1,13 @@
-"""What nobody asked for: the timeout, the fire of a switch; guards, and what the next one gets."""
+"""What nobody asked for: the timeout, the fire of a switch; and guards."""
 
 import msgspec
 import pytest
 from msgspec import UNSET
 
-from mcpl_heartbeat.tasks import machine, views
+from mcpl_heartbeat.tasks import machine
 from mcpl_heartbeat.tasks.machine import State
 from mcpl_heartbeat.tasks.results import ClaimAgentTaskResult
-from mcpl_heartbeat.tasks.rows import REVIEW_BOX, Epoch, Task, guard_scope
+from mcpl_heartbeat.tasks.rows import REVIEW_BOX, guard_scope
 from mcpl_heartbeat.times import utc_time
 from mcpl_heartbeat.watch import switches
 from mcpl_heartbeat.watch.arguments import HeartbeatArguments
@@ -20,15 +20,16 @@ from tests.tasks.working import (
     LEASE,
     NAMESPACE,
     START,
-    World,
     at,
     beating,
     cancelling,
     claimed,
     claiming,
+    fired,
     guarding,
     in_state,
     kept,
+    noted,
     plain,
     refused,
     releasing,
@@ -38,10 +39,6 @@ from tests.tasks.working import (
 
 GUARD = guard_scope(ID)
 OVER = HeartbeatArguments(scope=GUARD, expect_within_seconds=UNSET, disarm=True)
-
-
-def noted(before: Task, note: str = "page 7 of 12", ms: int = 1_000) -> Task:
-    return kept(machine.heartbeat(before, beating(before.epoch, note=note), at(ms)))
 
 
 # --- the timeout -------------------------------------------------------------------------------
@@ -143,26 +140,78 @@ def test_a_lease_that_a_watch_gap_held_back_ended_when_it_ended() -> None:
 # --- the fire of a switch ----------------------------------------------------------------------
 
 
-@pytest.mark.requirement("tasks.machine.give-back")
-@pytest.mark.parametrize("ms", [1_000, LEASE, LEASE + 60_000])
-def test_a_fire_gives_the_task_back_lapsed_or_not(ms: int) -> None:
+@pytest.mark.requirement("tasks.machine.give-back", "tasks.machine.audit")
+@pytest.mark.parametrize("noticed", [0, 1, 500, LEASE, LEASE * 9])
+@pytest.mark.parametrize("deadline", [1_000, LEASE - 1, LEASE])
+def test_a_fire_takes_the_task_at_its_deadline_whenever_it_is_noticed(
+    deadline: int, noticed: int
+) -> None:
     held = noted(claimed(agent_id="worker-1", scope="s", guard=guarding()), ms=0)
-    done = machine.give_back(held, at(ms))
+    done = fired(held, deadline, deadline + noticed)
     after = done.task
     assert (after.status, after.epoch, after.lost) == ("available", 2, "switch_fired")
     assert (after.scope, after.guard, after.expires_watched) == (None, False, None)
-    # What had lapsed could be claimed since, and is no work that has only now appeared.
-    assert (after.note, after.claimable_at) == ("page 7 of 12", START + min(ms, LEASE))
-    assert (done.ends, done.ended_at) == ("switch_fired", START + min(ms, LEASE))
+    assert (after.note, after.updated_at) == ("page 7 of 12", START + deadline + noticed)
+    assert (done.ends, done.ended_at) == ("switch_fired", START + deadline)
     assert done.freed == FreedTask(id=ID, execution_epoch=2, agent_id="worker-1")
+
+
+@pytest.mark.requirement("tasks.machine.give-back", "tasks.machine.audit")
+@pytest.mark.parametrize("noticed", [0, 1, LEASE])
+@pytest.mark.parametrize("later", [1, 60_000])
+def test_what_had_lapsed_before_the_switch_was_late_was_not_lost_by_its_fire(
+    later: int, noticed: int
+) -> None:
+    held = claimed(agent_id="worker-1", scope="s")
+    done = fired(held, LEASE + later, LEASE + later + noticed)
+    assert (done.task.status, done.task.lost, done.task.scope) == ("available", "lapsed", None)
+    assert (done.ends, done.ended_at, done.freed) == ("lapsed", START + LEASE, None)
+    now = at(LEASE + later + noticed)
+    left = plain(machine.claim(done.task, claiming(), now).result)["handover"]
+    assert (left["epoch"], left["agent_id"], left["cause"]) == (2, "worker-1", "lapsed")
+    for row in (held, done.task):
+        told = refused(machine.heartbeat(row, beating(), now), "lease_expired")
+        assert f"the lease of epoch 2 lapsed at {utc_time(START + LEASE)}" in told.message
+        assert (told.holder, told.lease_expires_at) == ("worker-1", utc_time(START + LEASE))
+
+
+@pytest.mark.requirement("tasks.push.once")
+@pytest.mark.parametrize(
+    ("deadline", "noticed", "seen"),
+    [
+        (1_000, 1_000, 1_000),
+        (1_000, 2_000, 2_000),
+        (1_000, LEASE, LEASE),
+        # From its lapse on everybody saw it, whatever had come before that or came after.
+        (1_000, LEASE + 5, LEASE),
+        (LEASE + 1, LEASE + 5, LEASE),
+    ],
+)
+def test_a_task_counts_as_claimable_from_when_that_could_be_seen(
+    deadline: int, noticed: int, seen: int
+) -> None:
+    assert fired(claimed(), deadline, noticed).task.claimable_at == START + seen
+
+
+@pytest.mark.requirement("tasks.machine.audit")
+def test_a_fire_before_a_watch_gap_that_is_noticed_after_it_ended_the_claim_before_it() -> None:
+    gap = Gap(START + 100_000, START + 700_000, 0)
+    now = at(1_000_000, cut=gap.length, gaps=(gap,))
+    before = machine.give_back(claimed(), at(90_000).watched, now)
+    assert (before.ends, before.ended_at) == ("switch_fired", START + 90_000)
+    assert before.task.claimable_at == START + LEASE + gap.length, "its lapse was seen first"
+    after = machine.give_back(claimed(), at(110_000).watched, now)
+    assert (after.ends, after.ended_at) == ("switch_fired", START + 110_000 + gap.length)
 
 
 @pytest.mark.requirement("tasks.machine.give-back")
 def test_whichever_of_two_clocks_is_seen_first_the_next_claim_is_taken() -> None:
     held = claimed(agent_id="worker-1", guard=guarding())
     lapsed = machine.claim(held, claiming(), at(LEASE))
-    fired = machine.claim(machine.give_back(held, at(LEASE)).task, claiming(), at(LEASE))
-    one, other = kept(lapsed), kept(fired)
+    one, other = (
+        kept(lapsed),
+        kept(machine.claim(fired(held, LEASE, LEASE).task, claiming(), at(LEASE))),
+    )
     assert msgspec.structs.replace(one, lost=None) == msgspec.structs.replace(other, lost=None)
     assert (one.lost, other.lost) == ("lapsed", "switch_fired")
 
@@ -171,7 +220,7 @@ def test_whichever_of_two_clocks_is_seen_first_the_next_claim_is_taken() -> None
 @pytest.mark.parametrize("state", [state for state in State if state is not State.CLAIMED])
 def test_only_what_is_claimed_can_be_given_back(state: State) -> None:
     with pytest.raises(AssertionError):
-        machine.give_back(in_state(state), at(2_000))
+        fired(in_state(state), 2_000, 2_000)
 
 
 # --- guards ------------------------------------------------------------------------------------
@@ -252,131 +301,3 @@ def test_one_heartbeat_renews_all_that_would_take_the_claim_or_names_it() -> Non
         assert len(notes) == 1
         assert '"permit-review"' in notes[0]
         assert "heartbeat does" in notes[0]
-
-
-# --- what the next one gets --------------------------------------------------------------------
-
-
-@pytest.mark.requirement("tasks.machine.handover")
-def test_the_next_claimant_gets_the_last_note_and_how_the_claim_was_lost() -> None:
-    held = noted(claimed(agent_id="worker-1"))
-    lapse = 1_000 + LEASE
-    rows = {
-        "lapsed": held,
-        "switch_fired": machine.give_back(held, at(2_000)).task,
-        "released": kept(machine.release(held, releasing(), at(2_000))),
-    }
-    for cause, row in rows.items():
-        result = machine.claim(row, claiming(agent_id="worker-2"), at(lapse)).result
-        assert plain(result)["handover"] == {
-            "epoch": 2,
-            "agent_id": "worker-1",
-            "cause": cause,
-            "note": "page 7 of 12",
-            "step": None,
-            "note_epoch": 2,
-            "noted_at": utc_time(START + 1_000),
-        }
-        assert plain(result)["input_snapshot"] == {"page": 1.5}
-        assert plain(views.got(row, (), at(lapse)))["handover"]["cause"] == cause
-
-
-@pytest.mark.requirement("tasks.machine.handover")
-def test_a_note_outlives_claims_that_left_none() -> None:
-    silent = claimed(noted(claimed(agent_id="worker-1")), at(LEASE + 1_000))
-    result = plain(machine.claim(silent, claiming(), at(LEASE * 3)).result)
-    handover = result["handover"]
-    assert (handover["epoch"], handover["agent_id"]) == (3, None)
-    assert (handover["note"], handover["note_epoch"]) == ("page 7 of 12", 2)
-
-
-@pytest.mark.requirement("tasks.machine.handover")
-def test_whoever_holds_it_can_read_again_what_was_left_before() -> None:
-    epochs = [
-        Epoch(
-            namespace="ns",
-            task=ID,
-            epoch=2,
-            agent_id="worker-1",
-            claimed_at=START,
-            note="old",
-            note_at=START + 1_000,
-        ),
-        Epoch(namespace="ns", task=ID, epoch=3, agent_id="worker-2", claimed_at=START),
-    ]
-    first = noted(claimed(agent_id="worker-1"), "old")
-    second = claimed(first, at(LEASE + 1_000), agent_id="worker-2")
-    left = views.handover(second, at(LEASE + 2_000), epochs)
-    assert left is not None
-    assert (left.epoch, left.agent_id, left.cause) == (2, "worker-1", "lapsed")
-    assert (left.note, left.note_epoch) == ("old", 2)
-    own = noted(second, "my own", LEASE + 3_000)
-    still = views.handover(own, at(LEASE + 4_000), epochs)
-    assert still is not None
-    assert (still.note, still.note_epoch) == ("old", 2)
-    assert still.noted_at == left.noted_at == utc_time(START + 1_000)
-    bare = views.handover(own, at(LEASE + 4_000))
-    assert bare is not None
-    assert (bare.epoch, bare.agent_id, bare.note) == (2, None, None)
-
-
-@pytest.mark.requirement("tasks.machine.handover")
-def test_the_step_is_handed_over_beside_the_note_and_each_stays_until_its_like_comes() -> None:
-    held = claimed(agent_id="worker-1")
-    for ms, sent in ((1_000, {"step": "6 of 9"}), (2_000, {"note": "page 7"}), (3_000, {})):
-        held = kept(machine.heartbeat(held, beating(**sent), at(ms)))
-    left = plain(machine.claim(held, claiming(), at(LEASE * 2)).result)["handover"]
-    assert (left["step"], left["note"], left["noted_at"]) == (
-        "6 of 9",
-        "page 7",
-        utc_time(START + 2_000),
-    )
-    # Under the next claim they are another's: what it leaves is its own alone.
-    second = claimed(held, at(LEASE * 2), agent_id="worker-2")
-    own = kept(machine.heartbeat(second, beating(3, step="1"), at(LEASE * 2 + 1)))
-    assert (own.step, own.note, own.note_epoch) == ("1", None, 3)
-    after = kept(machine.release(own, releasing(3, note="n"), at(LEASE * 2 + 2)))
-    assert (after.step, after.note) == ("1", "n")
-
-
-@pytest.mark.requirement("tasks.machine.handover")
-def test_the_first_claimant_and_a_closed_task_have_none() -> None:
-    assert views.handover(claimed(), at(1)) is None
-    assert views.handover(task(), at(1)) is None
-    for state in machine.CLOSED:
-        assert views.handover(in_state(state), at(2_000)) is None
-
-
-# --- the record --------------------------------------------------------------------------------
-
-
-@pytest.mark.requirement("tasks.machine.record")
-def test_a_lapsed_claim_shows_as_claimable_with_its_stored_status() -> None:
-    held = claimed(agent_id="worker-1")
-    live, lapsed = views.record(held, at(LEASE - 1)), views.record(held, at(LEASE))
-    assert (live.status, live.claimable) == ("claimed", False)
-    assert (lapsed.status, lapsed.claimable) == ("claimed", True)
-    assert lapsed.lease_expires_at == utc_time(START + LEASE)
-    assert views.seconds_left(held, at(LEASE + 5_000)) == 0
-    assert views.record(held, at(DAY)).claimable is False
-    assert [machine.is_lapsed(held, at(ms)) for ms in (LEASE - 1, LEASE)] == [False, True]
-    assert not machine.is_lapsed(task(), at(LEASE))
-
-
-@pytest.mark.requirement("tasks.machine.record")
-def test_one_task_is_shown_whole_with_who_held_it_when() -> None:
-    world = World()
-    world.call(machine.claim, claiming(agent_id="worker-1"))
-    world.call(machine.heartbeat, beating())
-    world.fire()
-    world.call(machine.claim, claiming(agent_id="worker-2"))
-    world.call(machine.submit, submitting(3, summary="done"))
-    shown = plain(views.got(world.task, world.epochs, world.now))
-    assert (shown["outputs"], shown["summary"], shown["reason"]) == (
-        {"total": {"value": 12.5, "confidence": 0.9}}, "done", None,
-    )  # fmt: skip
-    assert [
-        (epoch["execution_epoch"], epoch["agent_id"], epoch["beats"], epoch["cause"])
-        for epoch in shown["epochs"]
-    ] == [(2, "worker-1", 1, "switch_fired"), (3, "worker-2", 0, "submitted")]
-    assert shown["epochs"][0]["ended_at"] == utc_time(START)

@@ -112,7 +112,7 @@ def test_a_claimed_task_always_has_an_expiry_and_no_other_has() -> None:
         *(in_state(state) for state in State),
         kept(machine.heartbeat(held, beating(), at(1))),
         claimed(held, at(LEASE)),
-        machine.give_back(held, at(1)).task,
+        machine.give_back(held, at(1).watched, at(1)).task,
         kept(machine.release(held, releasing(), at(1))),
     ]
     for row in rows:
@@ -181,7 +181,7 @@ def test_what_has_ended_is_closed_whatever_epoch_is_shown(
 @every_way
 def test_what_nobody_holds_is_refused_with_what_became_of_the_claim(way: Way) -> None:
     held = claimed()
-    given = machine.give_back(held, at(1)).task
+    given = machine.give_back(held, at(1).watched, at(1)).task
     let_go = kept(machine.release(held, releasing(), at(1)))
     for row, epoch, why in (
         (given, 2, "fired"),

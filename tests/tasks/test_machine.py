@@ -41,7 +41,9 @@ def moved(before: Task, event: Event) -> Task:
             return machine.time_out(before, late, "m").task if before.status in OPEN else before
         case Event.GIVE_BACK:
             # A store hands over nothing that is not claimed.
-            return machine.give_back(before, SOON).task if before.status == "claimed" else before
+            if before.status != "claimed":
+                return before
+            return machine.give_back(before, SOON.watched, SOON).task
         case Event.CLAIM:
             now = at(LEASE) if before.status == "claimed" else SOON
             change = machine.claim(before, claiming(), now)

@@ -88,6 +88,16 @@ def claimed(before: Task | None = None, now: Reading | None = None, **arguments:
     return kept(machine.claim(before or task(), claiming(**arguments), now or at()))
 
 
+def noted(before: Task, note: str = "page 7 of 12", ms: int = 1_000) -> Task:
+    """The same task after a heartbeat that left a note."""
+    return kept(machine.heartbeat(before, beating(before.epoch, note=note), at(ms)))
+
+
+def fired(held: Task, deadline: int, noticed: int) -> machine.GivenBack:
+    """What a switch of that deadline does, noticed at that time; both in ms after ``START``."""
+    return machine.give_back(held, at(deadline).watched, at(noticed))
+
+
 def refused(change: Change, code: str) -> Failure:
     """The failure of a call that changed nothing at all."""
     assert isinstance(change.result, Failure), change.result
@@ -149,11 +159,15 @@ class World:
             self.reviews += done.review is not None
 
     def fire(self) -> None:
-        """A switch fires: of the claim's scope, or its guard."""
+        """A switch fires: of the claim's scope, or its guard.
+
+        Its deadline lies after the claim: what was due by then had fired before.
+        """
+        self.pass_ms(1)
         self.sweep()
         if self.task.status == "claimed":
             before = self.task
-            done = machine.give_back(before, self.now)
+            done = machine.give_back(before, self.now.watched, self.now)
             self._end(before, done.ends, done.ended_at)
             self.task = done.task
 

@@ -1,5 +1,7 @@
 """The audit in the store: who held which task when."""
 
+from collections.abc import Iterable
+
 import sqlalchemy as sa
 
 from mcpl_heartbeat.storage.store import schema, tasks_rows
@@ -47,8 +49,23 @@ def begin(tx: Transaction, task: Task) -> None:
 
 def end(tx: Transaction, task: Task, epoch: int, cause: Cause, ended_at: int) -> None:
     """Note how and when (real ms) an epoch of ``task`` ended."""
-    row = {"of_task": task.id, "of_epoch": epoch, **_left(task, epoch)}
-    tx.conn.execute(_END, {**row, "ended_at": ended_at, "cause": cause})
+    end_all(tx, [(task, epoch, cause, ended_at)])
+
+
+def end_all(tx: Transaction, ends: Iterable[tuple[Task, int, Cause, int]]) -> None:
+    """Note the ends of many, each as ``end`` does."""
+    rows = [
+        {
+            "of_task": task.id,
+            "of_epoch": epoch,
+            **_left(task, epoch),
+            "ended_at": ended_at,
+            "cause": cause,
+        }
+        for task, epoch, cause, ended_at in ends
+    ]
+    if rows:
+        tx.conn.execute(_END, rows)
 
 
 def beat(tx: Transaction, task: Task) -> None:

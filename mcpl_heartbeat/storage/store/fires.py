@@ -27,7 +27,8 @@ from mcpl_heartbeat.storage.store.rows import CorruptRow
 from mcpl_heartbeat.storage.store.sql import ByKeys, Key
 from mcpl_heartbeat.storage.store.transaction import Transaction
 from mcpl_heartbeat.tasks import machine
-from mcpl_heartbeat.tasks.rows import guard_scope
+from mcpl_heartbeat.tasks.machine import GivenBack
+from mcpl_heartbeat.tasks.rows import Task, guard_scope
 from mcpl_heartbeat.watch.identity import agent_of
 from mcpl_heartbeat.watch.mail import alert_envelope
 from mcpl_heartbeat.watch.rows import Checkpoint, Entry, FreedTask, Switch
@@ -95,7 +96,7 @@ def _order(switch: Switch) -> tuple[int, bool, str, str]:
 
 
 def _fire(tx: Transaction, due: Sequence[Switch]) -> list[Switch]:
-    freed, guards = _give_back(tx, [(switch.namespace, switch.scope) for switch in due])
+    freed, guards = _give_back(tx, due)
     switches.stand_down(tx, guards)
     due = [switch for switch in due if (switch.namespace, switch.scope) not in guards]
     keys = [(switch.namespace, switch.scope) for switch in due]
@@ -122,29 +123,36 @@ def _fire(tx: Transaction, due: Sequence[Switch]) -> list[Switch]:
     return [fired.switch for fired in fires]
 
 
-def _give_back(tx: Transaction, keys: Sequence[Key]) -> tuple[dict[Key, list[FreedTask]], set[Key]]:
-    """Take the tasks that are claimed under these scopes from their workers.
+def _give_back(
+    tx: Transaction, due: Sequence[Switch]
+) -> tuple[dict[Key, list[FreedTask]], set[Key]]:
+    """Take the tasks that are claimed under these switches from their workers.
 
     Also gives the guards that have nothing to guard then, which do not fire.
     """
+    deadlines = {(switch.namespace, switch.scope): switch.deadline_watched for switch in due}
     freed: dict[Key, list[FreedTask]] = {}
     guards: set[Key] = set()
-    taken: set[str] = set()
-    for key, claimed in tasks.under(tx, keys).items():
+    back: dict[str, tuple[Task, GivenBack]] = {}
+    for key, claimed in tasks.under(tx, deadlines).items():
         if key in guards:
             continue
         freed[key] = []
         for task in claimed:
-            if task.id in taken:
+            if task.id in back:
                 continue
-            taken.add(task.id)
             guard = (task.namespace, guard_scope(task.id))
             if task.guard and guard != key:
                 guards.add(guard)
-            given = machine.give_back(task, tx.now)
-            tasks.write(tx, task, given.task)
-            epochs.end(tx, given.task, task.epoch, given.ends, given.ended_at)
-            freed[key].append(given.freed)
+            given = machine.give_back(task, deadlines[key], tx.now)
+            back[task.id] = (task, given)
+            if given.freed is not None:
+                freed[key].append(given.freed)
+    tasks.write_all(tx, [(task, given.task) for task, given in back.values()])
+    epochs.end_all(
+        tx,
+        [(given.task, task.epoch, given.ends, given.ended_at) for task, given in back.values()],
+    )
     return freed, guards
 
 

@@ -200,8 +200,25 @@ def insert(tx: Transaction, task: Task) -> None:
 
 def write(tx: Transaction, before: Task, after: Task) -> None:
     """Write ``after`` over ``before``, as that was read in this transaction."""
-    values = tasks_rows.task_values(after)
     names = _BEATEN if _only_beaten(before, after) else _REST
+    row = _row(before, after, names)
+    written = tx.conn.execute(_BEAT if names is _BEATEN else _CHANGE, row).rowcount
+    assert written == 1, f"task {before.id} is not as it was read"
+    if after.outputs is not None and before.outputs is None:
+        outputs = bytes(after.outputs).decode()
+        tx.conn.execute(_OUTPUTS, {"of_id": after.id, "outputs": outputs})
+
+
+def write_all(tx: Transaction, changes: Sequence[tuple[Task, Task]]) -> None:
+    """Write many, each the second over the first, as ``write`` does; none of them gets outputs."""
+    if not changes:
+        return
+    written = tx.conn.execute(_CHANGE, [_row(*change, _REST) for change in changes]).rowcount
+    assert written == len(changes), "of these tasks some are not as they were read"
+
+
+def _row(before: Task, after: Task, names: Iterable[str]) -> dict[str, Any]:
+    values = tasks_rows.task_values(after)
     row = {name: values[name] for name in names}
     row.update(
         of_id=before.id,
@@ -209,11 +226,7 @@ def write(tx: Transaction, before: Task, after: Task) -> None:
         of_status=before.status,
         of_epoch=before.epoch,
     )
-    written = tx.conn.execute(_BEAT if names is _BEATEN else _CHANGE, row).rowcount
-    assert written == 1, f"task {before.id} is not as it was read"
-    if after.outputs is not None and before.outputs is None:
-        outputs = bytes(after.outputs).decode()
-        tx.conn.execute(_OUTPUTS, {"of_id": after.id, "outputs": outputs})
+    return row
 
 
 def put_aside(tx: Transaction, ids: Iterable[str]) -> None:

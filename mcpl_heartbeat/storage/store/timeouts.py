@@ -55,19 +55,23 @@ def _end_apart(tx: Transaction, overdue: Sequence[Task], ended: Ended) -> None:
 
 
 def _end(tx: Transaction, overdue: Sequence[Task]) -> dict[str, Task]:
+    ended = [(task, machine.time_out(task, tx.now, mail.task_id(tx))) for task in overdue]
     post = mail.Post(tx)
     guards: list[Key] = []
-    after: dict[str, Task] = {}
-    for task in overdue:
-        timed = machine.time_out(task, tx.now, mail.task_id(tx))
-        after[task.id] = timed.task
-        tasks.write(tx, task, timed.task)
-        if timed.ends is not None and timed.ended_at is not None:
-            epochs.end(tx, timed.task, task.epoch, timed.ends, timed.ended_at)
+    for task, timed in ended:
         guards += [(task.namespace, each.scope) for each in timed.guard]
         if timed.review is not None:
             scope = guard_scope(task.id)
             post.put(timed.review, (task.namespace, scope, mail.REVIEW), review=scope)
+    tasks.write_all(tx, [(task, timed.task) for task, timed in ended])
+    epochs.end_all(
+        tx,
+        [
+            (timed.task, task.epoch, timed.ends, timed.ended_at)
+            for task, timed in ended
+            if timed.ends is not None and timed.ended_at is not None
+        ],
+    )
     switches.stand_down(tx, guards)
     post.flush()
-    return after
+    return {task.id: timed.task for task, timed in ended}
