@@ -28,8 +28,8 @@ MOST_BYTES = 64 * 1024 * 1024
 LONGEST_LINE = 32 * 1024 * 1024
 LONGEST_LOG = 1024 * 1024
 _FLOOD = "floods its host: it wrote more than any host would read"
-UNREAD = 1024 * 1024
-"""A line of the host's longer than this (bytes) is not looked at for ids."""
+UNREAD = 16 * 1024 * 1024
+"""A line of the host's longer than this (bytes) no server reads, so it is not looked at for ids."""
 
 
 class Message(msgspec.Struct, frozen=True):
