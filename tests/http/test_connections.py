@@ -1,102 +1,17 @@
 """Raw bytes over a socket: the quick way, what goes to Hypercorn instead, and the stop."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
-
+import msgspec
 import pytest
 import trio
 import trio.testing
 
-from mcpl_heartbeat.shell.http.app import application
-from mcpl_heartbeat.shell.http.connections import IDLE, SLOW, Connections
+from mcpl_heartbeat.shell.http.connections import Connections
 from mcpl_heartbeat.shell.http.replies import MAX_BODY
 from mcpl_heartbeat.watch.failures import Failure
 from tests.http.support import SECRET, NotingDesk
+from tests.http.wire import HEAD, PLAIN, stage
 
 pytestmark = pytest.mark.trio
-
-HEAD = (
-    f"POST /v1/whoami HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {SECRET}\r\n"
-).encode()
-PLAIN = HEAD + b"Content-Length: 2\r\n\r\n{}"
-
-
-class Peer:
-    """The client's end."""
-
-    def __init__(self, stream: trio.SocketStream) -> None:
-        self.stream = stream
-        self._read = b""
-
-    async def send(self, data: bytes) -> None:
-        await self.stream.send_all(data)
-
-    async def answer(self) -> tuple[int, dict[str, str], bytes]:
-        """Read one response with a Content-Length, or without a body."""
-        while b"\r\n\r\n" not in self._read:
-            await self._more()
-        head, _, self._read = self._read.partition(b"\r\n\r\n")
-        first, *lines = head.decode().split("\r\n")
-        headers = {n.lower(): v.strip() for n, _, v in (line.partition(":") for line in lines)}
-        length = int(headers.get("content-length", 0))
-        while len(self._read) < length:
-            await self._more()
-        body, self._read = self._read[:length], self._read[length:]
-        return int(first.split()[1]), headers, body
-
-    async def _more(self) -> None:
-        data = await self.stream.receive_some(65_536)
-        assert data, f"closed after {self._read!r}"
-        self._read += data
-
-    async def closed(self) -> bool:
-        """Wait for the server's end of the connection."""
-        try:
-            return not self._read and await self.stream.receive_some(1) == b""
-        except trio.BrokenResourceError:
-            return True
-
-
-class Stage:
-    """A server on a real socket, its desk, and clients of it."""
-
-    def __init__(self, nursery: trio.Nursery, desk: NotingDesk, app=None) -> None:
-        self.desk = desk
-        self.connections = Connections(app or application(desk, "127.0.0.1"))
-        self._nursery = nursery
-        self._clients: list[trio.SocketStream] = []
-        self.ended = trio.Event()
-
-    async def connect(self) -> Peer:
-        listener = (await trio.open_tcp_listeners(0, host="127.0.0.1"))[0]
-        stream = await trio.open_tcp_stream(*listener.socket.getsockname())
-        accepted = await listener.accept()
-        await listener.aclose()
-        self._nursery.start_soon(self._serve, accepted)
-        self._clients.append(stream)
-        return Peer(stream)
-
-    async def leave(self) -> None:
-        for stream in self._clients:
-            await trio.aclose_forcefully(stream)
-
-    async def _serve(self, stream: trio.SocketStream) -> None:
-        try:
-            await self.connections.serve(stream)
-        finally:
-            await trio.aclose_forcefully(stream)
-        self.ended.set()
-
-
-@asynccontextmanager
-async def stage(desk: NotingDesk | None = None, app=None) -> AsyncIterator[Stage]:
-    async with trio.open_nursery() as nursery:
-        at = Stage(nursery, desk or NotingDesk(), app)
-        try:
-            yield at
-        finally:
-            await at.leave()
-        nursery.cancel_scope.cancel()
 
 
 @pytest.mark.requirement("watch.http.connections")
@@ -233,8 +148,6 @@ async def test_a_body_that_is_too_long_is_refused_while_it_comes(framing: bytes)
     ],
 )
 async def test_what_is_no_http_is_refused_in_the_one_shape(sent: bytes) -> None:
-    import msgspec
-
     async with stage() as at:
         peer = await at.connect()
         await peer.send(sent)
@@ -246,104 +159,30 @@ async def test_what_is_no_http_is_refused_in_the_one_shape(sent: bytes) -> None:
     assert not at.desk.calls
 
 
-class InMemory:
-    """The server's end of a stream without sockets, so that the clock may jump."""
-
-    family = trio.socket.AF_INET
-
-    def __init__(self, stream: trio.StapledStream) -> None:
-        self.receive_some = stream.receive_some
-        self.send_all = stream.send_all
-        self.aclose = stream.aclose
-        self.socket = self
-
-    def getpeername(self) -> tuple[str, int]:
-        return "127.0.0.1", 1
-
-    getsockname = getpeername
-
-    async def send_eof(self) -> None:
-        pass
-
-
-@pytest.mark.requirement("watch.http.slow-clients")
-@pytest.mark.parametrize(
-    ("sent", "within"),
-    [
-        (b"", IDLE),
-        (HEAD, SLOW),
-        (HEAD + b"Content-Length: 2\r\n\r\n{", SLOW),
-        (PLAIN, IDLE),
-        (PLAIN + HEAD, SLOW),
-    ],
-)
-async def test_a_client_that_says_no_more_is_left(
-    sent: bytes, within: float, autojump_clock
-) -> None:
-    desk = NotingDesk()
-    ours, theirs = trio.testing.memory_stream_pair()
-    await ours.send_all(sent)
-    await Connections(application(desk, "127.0.0.1")).serve(InMemory(theirs))
-    assert trio.current_time() == pytest.approx(within)
-    assert len(desk.calls) == sent.count(PLAIN)
-
-
-@pytest.mark.requirement("watch.http.slow-clients")
-@pytest.mark.parametrize(
-    ("sent", "drop"),
-    [
-        (b"", b"P"),
-        (HEAD, b"X: y\r\n"),
-        (HEAD + b"Content-Length: 99\r\n\r\n", b" "),
-        (PLAIN + HEAD, b"X: y\r\n"),
-        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
-    ],
-)
-async def test_a_client_that_dribbles_is_left_in_time_too(
-    sent: bytes, drop: bytes, autojump_clock
-) -> None:
-    desk = NotingDesk()
-    ours, theirs = trio.testing.memory_stream_pair()
-    async with trio.open_nursery() as nursery:
-
-        @nursery.start_soon
-        async def dribble() -> None:
-            await ours.send_all(sent)
-            with suppress(trio.BrokenResourceError):
-                while True:
-                    await ours.send_all(drop)
-                    await trio.sleep(7)
-
-        await Connections(application(desk, "127.0.0.1")).serve(InMemory(theirs))
-        nursery.cancel_scope.cancel()
-    assert trio.current_time() == pytest.approx(SLOW)
-    assert len(desk.calls) == sent.count(PLAIN)
-
-
-@pytest.mark.requirement("watch.http.slow-clients")
-@pytest.mark.parametrize(
-    "sent", [PLAIN, HEAD.replace(b"POST /v1/whoami", b"GET /healthz") + b"\r\n"]
-)
-async def test_a_client_that_takes_no_answer_is_left(sent: bytes, autojump_clock, caplog) -> None:
-    ours, theirs = trio.testing.lockstep_stream_pair()
-    connections = Connections(application(NotingDesk(), "127.0.0.1"))
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(connections.serve, InMemory(theirs))
-        await ours.send_all(sent)
-    assert trio.current_time() == pytest.approx(SLOW)
-    assert not caplog.records
-
-
-@pytest.mark.requirement("watch.http.slow-clients")
-@pytest.mark.parametrize("sent", [b"", HEAD, HEAD + b"Content-Length: 9\r\n\r\n{", PLAIN])
-async def test_a_client_that_leaves_costs_nothing(sent: bytes, caplog) -> None:
+@pytest.mark.requirement("watch.http.malformed")
+@pytest.mark.parametrize("sent", [b"HELLO\r\n\r\n", b"POST / HTTP/1.1\r\nX: " + b"x" * 70_000])
+async def test_what_is_no_http_is_so_for_hypercorn_too(sent: bytes) -> None:
     async with stage() as at:
         peer = await at.connect()
-        if sent:
-            await peer.send(sent)
-        await trio.aclose_forcefully(peer.stream)
-        await at.ended.wait()
-    assert not caplog.records
+        await peer.send(HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n")
+        assert (await peer.answer())[0] == 200
+        await peer.send(sent)
+        status, headers, body = await peer.answer()
+        assert msgspec.json.decode(body, type=Failure).status == status
+        assert headers["connection"] == "close"
+        assert await peer.closed()
+    assert status == (413 if len(sent) > 65_536 else 400)
+
+
+@pytest.mark.requirement("watch.http.malformed")
+async def test_a_body_that_breaks_off_its_framing_is_refused_in_the_one_shape() -> None:
+    async with stage() as at:
+        peer = await at.connect()
+        await peer.send(HEAD + b"Transfer-Encoding: chunked\r\n\r\nno number\r\n")
+        status, _, body = await peer.answer()
+        assert (status, msgspec.json.decode(body, type=Failure).status) == (400, 400)
+        assert await peer.closed()
+    assert not at.desk.calls
 
 
 @pytest.mark.requirement("watch.serve.stop")

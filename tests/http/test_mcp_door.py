@@ -7,7 +7,7 @@ import pytest
 
 from mcpl_heartbeat.catalogue import TOOLS, text_of
 from mcpl_heartbeat.mcp import lifecycle
-from mcpl_heartbeat.shell.http.mcp_door import VERSIONS
+from mcpl_heartbeat.shell.http.mcp_door import MAX_BATCH_REPLY, VERSIONS
 from mcpl_heartbeat.watch.failures import failure
 from tests.http.support import ADDRESS, NOW, SECRET, WHO, NotingDesk, bearer, client
 
@@ -228,6 +228,29 @@ async def test_a_batch_is_answered_in_one(version) -> None:
         assert answers[2]["error"]["code"] == answers[3]["error"]["code"] == -32600
         response = await post(http, [batch[1]], version)
     assert (response.status_code, response.content) == (202, b"")
+
+
+@pytest.mark.requirement("watch.mcp.batch-bound")
+async def test_a_batch_is_carried_out_until_its_replies_are_long_enough() -> None:
+    batch = [message("tools/list", id=number) for number in range(997)]
+    batch += [message("tools/call", WHOAMI, id=997), message("nope", id=998)]
+    batch.append({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    desk = NotingDesk()
+    async with client(desk) as http:
+        response = await post(http, batch, "2025-03-26")
+        few = (await post(http, batch[-3:], "2025-03-26")).json()
+    answers = response.json()
+    assert [answer["id"] for answer in answers] == list(range(999))
+    refused = [answer["id"] for answer in answers if "error" in answer]
+    assert refused == list(range(refused[0], 999))
+    listed = len(json.dumps(answers[0], separators=(",", ":")))
+    assert MAX_BATCH_REPLY < refused[0] * listed < MAX_BATCH_REPLY + 2 * listed
+    assert len(response.content) < MAX_BATCH_REPLY * 1.1
+    for answer in answers[refused[0] :]:
+        assert answer["error"]["code"] == -32600
+        assert "Not carried out" in answer["error"]["message"]
+    assert "result" in few[0]
+    assert len(desk.calls) == 1, "of the two calls of whoami only the second"
 
 
 @pytest.mark.requirement("watch.mcp.batches")

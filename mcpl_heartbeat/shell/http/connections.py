@@ -9,6 +9,7 @@ with what was read of it, goes to Hypercorn.
 """
 
 import logging
+import re
 import time
 from collections.abc import Iterable
 from email.utils import formatdate
@@ -37,6 +38,7 @@ MAX_HEAD = 65_536
 _log = logging.getLogger("mcpl_heartbeat")
 _CHUNK = 65_536
 _GONE = (OSError, trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError)
+_BARE = re.compile(rb"(?i)HTTP/1\.1 (4\d\d) .*\r\ncontent-length: 0\r\n")
 _UNUSUAL = frozenset({b"transfer-encoding", b"expect", b"upgrade", b"http2-settings"})
 
 
@@ -124,7 +126,7 @@ class _Quick:
                     return self._read
                 body = await self._body()
             except h11.RemoteProtocolError as error:
-                await self._say(_malformed(error))
+                await self._say(_malformed(error.error_status_hint))
                 return None
             if body is None:
                 return None
@@ -196,14 +198,10 @@ class _Quick:
         }
 
     async def _send(self, reply: "_Collected") -> None:
-        headers = [*reply.headers, (b"date", _date())]
         if self._connections.closing:
-            headers.append((b"connection", b"close"))
-        send = self._parser.send
-        head = h11.Response(status_code=reply.status, headers=headers)
-        data = (send(head), send(h11.Data(data=reply.body)), send(h11.EndOfMessage()))
+            reply.headers.append((b"connection", b"close"))
         with trio.fail_after(SLOW):
-            await self._stream.send_all(b"".join(part for part in data if part))
+            await self._stream.send_all(_written(self._parser, reply))
 
     async def _say(self, refused: replies.Reply) -> None:
         """Refuse what is no HTTP, if it can still be heard."""
@@ -237,6 +235,12 @@ class _Collected:
             self.whole = not message.get("more_body", False)
 
 
+def _written(parser: h11.Connection, reply: _Collected) -> bytes:
+    head = h11.Response(status_code=reply.status, headers=[*reply.headers, (b"date", _date())])
+    data = (head, h11.Data(data=reply.body), h11.EndOfMessage())
+    return b"".join(parser.send(event) or b"" for event in data)
+
+
 class _InTime:
     """The application, for requests that Hypercorn reads: it waits for their bodies without end.
 
@@ -251,7 +255,7 @@ class _InTime:
             await self._app(scope, receive, send)
             return
         if _is_told_twice(scope["headers"]):
-            await replies.send_reply(_malformed(h11.RemoteProtocolError("two lengths")), send)
+            await replies.send_reply(_malformed(400), send)
             return
         until, whole = trio.current_time() + SLOW, False
 
@@ -283,6 +287,11 @@ class _Replayed:
         return await self._stream.receive_some(most)
 
     async def send_all(self, data: bytes) -> None:
+        # Hypercorn's own refusals have no body, and the application's always one.
+        if bare := _BARE.match(data):
+            refused = _Collected(b"")
+            await replies.send_reply(_malformed(int(bare[1])), refused.send)
+            data = _written(h11.Connection(h11.SERVER), refused)
         # Hypercorn would wait without end, even when it is cancelled.
         with trio.fail_after(SLOW):
             await self._stream.send_all(data)
@@ -314,8 +323,9 @@ def _is_told_twice(headers: Iterable[tuple[bytes, bytes]]) -> bool:
     return {b"transfer-encoding", b"content-length"} <= {name for name, _ in headers}
 
 
-def _malformed(error: h11.RemoteProtocolError) -> replies.Reply:
-    code = "too_large" if error.error_status_hint == 431 else "invalid_arguments"
+def _malformed(status: int) -> replies.Reply:
+    """Refuse what is no HTTP; ``status`` is what a parser would answer to it."""
+    code = "too_large" if status == 431 else "invalid_arguments"
     failed = failure(code, "This is no request of HTTP/1.1.", "Send a well-formed request.")
     return replies.of_failure(failed, (b"connection", b"close"))
 

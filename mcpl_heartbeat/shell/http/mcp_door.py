@@ -45,6 +45,15 @@ INSTRUCTIONS = (
     "it, keeps the claim with heartbeat_agent_task and submits the result."
 )
 
+MAX_BATCH_REPLY = 4_194_304
+"""Bytes of replies after which a batch's further requests are refused: a body of 1 MiB can ask for
+far more than that, all of which is in memory at once."""
+
+_BATCH_FULL = Refusal(
+    INVALID_REQUEST,
+    f"Not carried out: the replies to this batch are over {MAX_BATCH_REPLY} bytes already. "
+    "Send this request again in another POST.",
+)
 _log = logging.getLogger("mcpl_heartbeat")
 _ACCEPTED = Reply(202, b"")
 
@@ -77,14 +86,20 @@ class McpDoor:
         return _json(line, 400 if isinstance(message, Invalid) else 200)
 
     async def _batch(self, batch: Batch, headers: Headers, version: str) -> Reply:
+        """Answer item by item, and carry out no more once the replies are long enough together."""
         if not lifecycle.supports_batches(version):
             text = f"There are no batches in MCP {version}; send one message in each POST."
             return _json(encode_error(None, Refusal(INVALID_REQUEST, text)), 400)
-        lines = []
+        lines: list[bytes] = []
+        size = 0
         for item in batch.items:
-            line = await self._reply(item, headers, version, in_batch=True)
+            if isinstance(item, Request) and size > MAX_BATCH_REPLY:
+                line: bytes | None = encode_error(item.id, _BATCH_FULL)
+            else:
+                line = await self._reply(item, headers, version, in_batch=True)
             if line is not None:
                 lines.append(line)
+                size += len(line)
         return _json(encode_batch(lines)) if lines else _ACCEPTED
 
     async def _reply(
