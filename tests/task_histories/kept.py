@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from tests.watch_histories.audit import Row, audit
 from tests.watch_histories.facts import Disagrees, expect
-from tests.watch_histories.reckoning import NEVER, Act, read
+from tests.watch_histories.reckoning import NEVER, Act, moment, read
 
 LEASE = 30_000
 """Of every task in these histories (ms); less than what a gap gives back at most."""
@@ -223,9 +223,9 @@ class Kept:
         return any(gap["began"] <= end and gap["ended"] >= begin for gap in self.shelf.gaps)
 
     def given_back(self) -> None:
-        """What fires gave back is what was lost by a fire, each once."""
+        """What fires gave back is what was lost by a fire, each once, and at its deadline."""
         told = Counter(
-            (task["id"], task["execution_epoch"], fire["at"])
+            (task["id"], task["execution_epoch"], self.deadline(fire))
             for fire in self.shelf.fires()
             for task in fire["detail"].get("released_tasks", ())
         )
@@ -239,7 +239,13 @@ class Kept:
         given = {(id, epoch): at for id, epoch, at in told}
         expect("given back by fires", given.keys(), lost.keys())
         for key, at in given.items():
-            expect(f"{key} ended by the fire", lost[key] <= at, True)
+            expect(f"when {key} was lost by the fire", lost[key], at)
+
+    @staticmethod
+    def deadline(fire: Row) -> int:
+        """The true deadline of a fire (real ms), of which the journal tells in wall time."""
+        late = moment(fire["detail"]["noticed_at"]) - moment(fire["detail"]["deadline"])
+        return int(fire["at"]) - late
 
     def reviews(self) -> None:
         """Each task that timed out is in the review's box once, if it was to be."""

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from mcpl_heartbeat.tasks import machine, refusals
-from mcpl_heartbeat.tasks.rows import Task
+from mcpl_heartbeat.tasks import machine, moves, refusals
+from mcpl_heartbeat.tasks.rows import Cause, Task
 from mcpl_heartbeat.watch.clock import Reading
 from mcpl_heartbeat.watch.failures import Failure
 from tests.postgres import Server
@@ -37,6 +37,9 @@ def test_on_sqlite(tmp_path: Path) -> None:
     on_sqlite(tmp_path, settings(max_examples=20, stateful_step_count=40))
 
 
+_FIRED = moves.fired
+
+
 def _nothing_checked(task: Task | None, epoch: int, now: Reading) -> Task | Failure:
     return refusals.unknown_task(now) if task is None else task
 
@@ -45,18 +48,32 @@ def _nobody_holds(task: Task, now: Reading) -> bool:
     return False
 
 
+def _ended_when_noticed(task: Task, deadline_watched: int, now: Reading) -> tuple[Cause, int]:
+    cause, at = _FIRED(task, deadline_watched, now)
+    return cause, now.real if cause == "switch_fired" else at
+
+
+def _all_by_the_switch(task: Task, deadline_watched: int, now: Reading) -> tuple[Cause, int]:
+    return "switch_fired", _FIRED(task, deadline_watched, now)[1]
+
+
 @pytest.mark.requirement("tasks.history.store")
 @pytest.mark.parametrize(
-    ("name", "wrong"),
-    [("check", _nothing_checked), ("is_live", _nobody_holds)],
-    ids=["check", "is_live"],
+    ("where", "name", "wrong"),
+    [
+        (machine, "check", _nothing_checked),
+        (machine, "is_live", _nobody_holds),
+        (moves, "fired", _ended_when_noticed),
+        (moves, "fired", _all_by_the_switch),
+    ],
+    ids=["no fence", "no claim", "ended when noticed", "lapsed and fired are one"],
 )
-def test_a_store_without_a_fence_is_found_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, wrong: object
+def test_a_store_that_does_otherwise_is_found_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: object, name: str, wrong: object
 ) -> None:
-    monkeypatch.setattr(machine, name, wrong)
+    monkeypatch.setattr(where, name, wrong)
     with pytest.raises((Disagrees, AssertionError)):
-        on_sqlite(tmp_path, settings(max_examples=30, phases=[Phase.generate], derandomize=True))
+        on_sqlite(tmp_path, settings(max_examples=150, phases=[Phase.generate], derandomize=True))
 
 
 @pytest.mark.requirement("tasks.history.store")

@@ -113,6 +113,10 @@ LAST = "(SELECT max(epoch) FROM task_epochs o WHERE o.task = task_epochs.task)"
             "UPDATE journal SET detail = json_remove(detail, '$.released_tasks')",
             "given back by fires",
         ),
+        (
+            "UPDATE task_epochs SET ended_at = ended_at + 1 WHERE cause = 'switch_fired'",
+            "lost by the fire",
+        ),
     ],
 )
 def test_a_store_that_is_wrong_is_found_out(told: Told, falsified: str, found: str) -> None:
