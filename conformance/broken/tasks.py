@@ -106,7 +106,7 @@ def claim_without_an_epoch(patch: Patch) -> None:
 
 @mutant(
     "A release raises the epoch.",
-    caught_by={"tasks/one-holder-at-a-time": '"status":"available","claimable":true,"execution_ep'},
+    caught_by={"tasks/one-holder-at-a-time": '"claimable":true,"execution_epoch":2,"lease'},
 )
 def release_raises_the_epoch(patch: Patch) -> None:
     available = moves.available
