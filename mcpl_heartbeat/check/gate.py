@@ -1,4 +1,4 @@
-"""The host's wake rules: which one decides on a heartbeat, and which ones never come to it. Pure.
+"""The host's wake rules: which one decides on a push, and which ones never come to it. Pure.
 
 agent-framework asks its gate whether an event wakes the agent. The rules stand in a list and the
 first that matches decides (seed, "Recipe wiring"; host list, chapter 5). Here each rule is matched
@@ -8,7 +8,7 @@ may not match, depending on what the wake says.
 
 import enum
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import msgspec
@@ -49,23 +49,31 @@ class Decision(msgspec.Struct, frozen=True):
     doubtful: tuple[int, ...] = ()
 
 
-def events(server: str, scope: str = SCOPE, *, store: bool = False) -> tuple[Event, ...]:
-    """Give one push of each kind that the server with this id sends; more of them with a store."""
-    always = {"serverId", "featureSet", "eventId", "eventType", "tags", "source"}
-    wakes = (
-        Event("heartbeats", scope, server, ("heartbeat:tick",), frozenset(always | {"reason"})),
-        Event(
-            "reminders", scope, server, ("heartbeat:reminder",), frozenset(always | {"reminderId"})
-        ),
+def events(server: str, scope: str = SCOPE, *, sets: Collection[str] = ()) -> tuple[Event, ...]:
+    """Give one push of each kind that the server with this id sends.
+
+    ``sets``: its feature sets beside heartbeat that are in force.
+    """
+    kinds = [kind for name in ("heartbeat", *sets) for kind in _KINDS[name]]
+    return tuple(
+        Event(kind, scope, server, (tag,), _ALWAYS | members) for kind, tag, members in kinds
     )
-    if not store:
-        return wakes
-    told = frozenset(always | {"scope", "generation"})
-    return (
-        *wakes,
-        Event("alerts", scope, server, ("watch:alert",), told),
-        Event("nudges", scope, server, ("watch:nudge",), told),
-    )
+
+
+_ALWAYS = frozenset({"serverId", "featureSet", "eventId", "eventType", "tags", "source"})
+_SWITCH = frozenset({"scope", "generation"})
+# Of each feature set what it pushes: what it is called, its tag, the members of its origin.
+_KINDS = {
+    "heartbeat": (
+        ("heartbeats", "heartbeat:tick", frozenset({"reason"})),
+        ("reminders", "heartbeat:reminder", frozenset({"reminderId"})),
+    ),
+    "watch": (("alerts", "watch:alert", _SWITCH), ("nudges", "watch:nudge", _SWITCH)),
+    "tasks": (
+        ("claimable tasks", "tasks:available", frozenset({"claimable"})),
+        ("reviews", "tasks:review", frozenset({"task_id"})),
+    ),
+}
 
 
 def decide(policies: list[Any], default: str, event: Event) -> Decision:
@@ -141,7 +149,7 @@ def _source(wanted: Any, event: Event) -> str:
 
 
 def _channel(wanted: Any, event: Event) -> str:
-    return "" if glob(wanted, "") else "it wants a channel, and a heartbeat has none"
+    return "" if glob(wanted, "") else "it wants a channel, and a push has none"
 
 
 def _workspace(wanted: Any, event: Event) -> str:
@@ -152,7 +160,7 @@ def _metadata(wanted: Any, event: Event) -> str:
     names = [name for name in as_list(wanted) if isinstance(name, str)]
     if not names or event.metadata.intersection(names):
         return ""
-    return f"it wants one of {', '.join(names)}, which heartbeats do not carry"
+    return f"it wants one of {', '.join(names)}, which {event.kind} do not carry"
 
 
 def _tags(how: Callable[[list[bool]], bool], clause: str) -> Callable[[Any, Event], str]:

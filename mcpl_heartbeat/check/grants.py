@@ -184,27 +184,46 @@ def _wake_policy(case: Case) -> Iterator[Finding]:
                 recipe.wake_where,
                 case.entry.id or wake_rules.ID,
                 renamed=_to_rename(case),
-                store=case.plan.store is not None,
+                sets=_on_the_store(case),
             )
     elif case.host is Host.BRIDGE:
         yield from _held_by_bridge(case)
 
 
+def _on_the_store(case: Case) -> list[str]:
+    """Give the feature sets that need a store and are in force."""
+    update = policy(case.host, case.entry, frozenset(_NEEDS))
+    return [name for name in (_WATCH, _TASKS) if case.plan.store and update.allows(name)]
+
+
+def asleep(case: Case) -> list[str]:
+    """Give the kinds of pushes that the host's rules keep from waking the agent."""
+    if case.host is Host.AGENT_FRAMEWORK and case.entry.where:
+        server = case.entry.id or wake_rules.ID
+        return wake_rules.asleep(case.recipe.wake, server, _on_the_store(case))
+    return [event.kind for event in _held(case)] if case.host is Host.BRIDGE else []
+
+
 def _held_by_bridge(case: Case) -> Iterator[Finding]:
+    for event in _held(case):
+        yield error(
+            "wake-policy",
+            case.at("wake.hold"),
+            f"A rule holds {event.kind} back until something else wakes the session.",
+            f'Take "{event.tags[0]}" out of hold.',
+        )
+
+
+def _held(case: Case) -> Iterator[gate.Event]:
     wake = case.entry.members.get("wake")
     if not isinstance(wake, dict):
         return
-    for event in gate.events("", store=case.plan.store is not None):
+    for event in gate.events("", sets=_on_the_store(case)):
         tags = set(event.tags)
         if any(rule and tags.issuperset(rule) for rule in _tag_rules(wake.get("wake"))):
             continue
         if any(rule and tags.issuperset(rule) for rule in _tag_rules(wake.get("hold"))):
-            yield error(
-                "wake-policy",
-                case.at("wake.hold"),
-                f"A rule holds {event.kind} back until something else wakes the session.",
-                f'Take "{event.tags[0]}" out of hold.',
-            )
+            yield event
 
 
 def _unknown_members(case: Case) -> Iterator[Finding]:

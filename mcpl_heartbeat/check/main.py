@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 import msgspec
 
-from mcpl_heartbeat.check import facts, jsonc, report, rules, start, wake_rules
+from mcpl_heartbeat.check import facts, grants, jsonc, report, rules, start, wake_rules
 from mcpl_heartbeat.check.case import Case
 from mcpl_heartbeat.check.findings import Finding, Level, error, exit_code, graded
 from mcpl_heartbeat.check.hosts import PROFILES, STORE, plan
@@ -189,11 +189,10 @@ def _case(recipe: Recipe, entry: Entry, environ: Mapping[str, str]) -> Case:
 
 def _got(case: Case, outcome: start.Outcome, findings: list[Finding]) -> report.Got:
     server = case.entry.id or "heartbeat"
-    asleep = [
-        finding
-        for finding in findings
-        if finding.id == "wake-policy" and finding.level is Level.ERROR
-    ]
+    asleep = grants.asleep(case)
+    without = _is_without_store(findings)
+    kinds = _kinds(outcome, without=without)
+    awake = [kind for kind in kinds if kind not in asleep]
     lines = []
     if not outcome.wakes:
         lines.append(f"Wakes: none. {_sentence(outcome.why_not)}")
@@ -201,14 +200,16 @@ def _got(case: Case, outcome: start.Outcome, findings: list[Finding]) -> report.
             lines.append(
                 "The tools keep the schedule and the reminders, and say that nothing will fire."
             )
-    elif asleep:
+    elif not awake:
         lines.append(
             "Wakes: none. Each reaches the agent's context, and the wake rules let it sleep."
         )
     else:
-        without = _is_without_store(findings)
-        kinds = _kinds(outcome, without=without)
-        lines.append(f"Wakes: {kinds}{_silent(outcome)}. {_deciding(case)}")
+        named = wake_rules.listed(_ASKED.get(kind, kind) for kind in awake)
+        lines.append(f"Wakes: {named}{_silent(outcome)}. {_deciding(case)}")
+        if len(awake) < len(kinds):
+            lost = wake_rules.listed(kind for kind in kinds if kind in asleep)
+            lines.append(f"The wake rules let {lost} sleep; each reaches the agent's context.")
         if outcome.watches and without:
             lines.append("No alerts and nudges: see what is said of the store.")
     if outcome.tools:
@@ -227,15 +228,17 @@ def _is_without_store(findings: list[Finding]) -> bool:
     return any(found.id == "store" and found.level is Level.ERROR for found in findings)
 
 
-def _kinds(outcome: start.Outcome, *, without: bool) -> str:
-    """List what may wake the agent; ``without``: its server cannot use the store."""
+_ASKED = {"claimable tasks": "claimable tasks (where wake_on_tasks asks for it)"}
+
+
+def _kinds(outcome: start.Outcome, *, without: bool) -> list[str]:
+    """List what the server pushes; ``without``: it cannot use the store."""
     kinds = ["heartbeats", "reminders"]
     if outcome.watches and not without:
         kinds += ["alerts", "nudges"]
     if outcome.tasks and not without:
-        kinds.append("claimable tasks (where wake_on_tasks asks for it)")
-    *others, last = kinds
-    return f"{', '.join(others)} and {last}"
+        kinds += ["reviews", "claimable tasks"]
+    return kinds
 
 
 def _deciding(case: Case) -> str:

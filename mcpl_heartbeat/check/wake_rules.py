@@ -1,6 +1,6 @@
-"""What in a host's wake rules keeps heartbeats from waking the agent, and what to change. Pure."""
+"""What in a host's wake rules keeps pushes from waking the agent, and what to change. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -31,18 +31,18 @@ ID = "heartbeat"
 
 
 def judge(
-    wake: Any, where: str, server: str, *, renamed: bool = False, store: bool = False
+    wake: Any, where: str, server: str, *, renamed: bool = False, sets: Collection[str] = ()
 ) -> list[Finding]:
-    """Find what in ``wake`` (``{policies, default}``) keeps heartbeats from waking the agent.
+    """Find what in ``wake`` (``{policies, default}``) keeps pushes from waking the agent.
 
-    ``renamed``: the entry is to be called heartbeat, so the remedies hold for that id. ``store``:
-    the server has one, so it sends alerts and nudges as well.
+    ``renamed``: the entry is to be called heartbeat, so the remedies hold for that id. ``sets``:
+    the feature sets beside heartbeat that are in force, watch and tasks, which push as well.
     """
-    found = _judge(wake, where, server, store)
+    found = _judge(wake, where, server, sets)
     if not renamed:
         return found
     then = {
-        (finding.level, finding.where): finding.remedy for finding in _judge(wake, where, ID, store)
+        (finding.level, finding.where): finding.remedy for finding in _judge(wake, where, ID, sets)
     }
     return [
         msgspec.structs.replace(
@@ -65,7 +65,7 @@ def bound_to(wake: Any, server: str) -> bool:
     return False
 
 
-def _judge(wake: Any, where: str, server: str, store: bool) -> list[Finding]:
+def _judge(wake: Any, where: str, server: str, sets: Collection[str]) -> list[Finding]:
     if not isinstance(wake, dict):
         return [_without_rules(wake, where, server)]
     policies = wake.get("policies", [])
@@ -74,12 +74,12 @@ def _judge(wake: Any, where: str, server: str, store: bool) -> list[Finding]:
     if broken:
         return broken
     found: list[Finding] = []
-    sent = events(server, store=store)
+    sent = events(server, sets=sets)
     decisions = [(event, decide(policies, default, event)) for event in sent]
     asleep = [(event, decision) for event, decision in decisions if not decision.wakes]
     for decision in dict.fromkeys(decision for _, decision in asleep):
-        kinds = " and ".join(event.kind for event, other in asleep if other == decision)
-        found.append(_swallowed(policies, decision, kinds, where, server))
+        lost = [event for event, other in asleep if other == decision]
+        found.append(_swallowed(policies, decision, lost, where))
     for event, decision in decisions:
         found += _doubts(policies, event, decision, where)
     found += _ignored_scopes(policies, where)
@@ -87,6 +87,21 @@ def _judge(wake: Any, where: str, server: str, store: bool) -> list[Finding]:
         found += _never_reached(policies, decisions, where)
         found += _old_spelling(policies, default, where, server)
     return list(dict.fromkeys(found))
+
+
+def asleep(wake: Any, server: str, sets: Collection[str] = ()) -> list[str]:
+    """Give the kinds of pushes that the rules let sleep: all, where the host refuses the rules."""
+    if wake is None or isinstance(wake, bool):
+        return []
+    policies, default = [], "always"
+    if isinstance(wake, dict):
+        policies, default = wake.get("policies", []), wake.get("default", "always")
+    refused = not isinstance(wake, dict) or any(_broken(policies, default, ""))
+    return [
+        event.kind
+        for event in events(server, sets=sets)
+        if refused or not decide(policies, default, event).wakes
+    ]
 
 
 def deciding_rule(wake: Any, server: str) -> str:
@@ -154,22 +169,28 @@ def _known(behaviour: Any) -> bool:
     return not behaviour or behaviour in ("always", *NO_WAKE)
 
 
-def _swallowed(
-    policies: list[Any], decision: Decision, kinds: str, where: str, server: str
-) -> Finding:
-    meant = [place for place, rule in enumerate(policies) if _is_meant(rule, server)]
+def _swallowed(policies: list[Any], decision: Decision, lost: list[Event], where: str) -> Finding:
+    """``lost``: the pushes that ``decision`` keeps from the agent."""
+    server = lost[0].source
+    kinds = listed(event.kind for event in lost)
+    meant = [
+        place
+        for place, rule in enumerate(policies)
+        if any(_is_meant(rule, event) for event in lost)
+    ]
     if decision.rule is None:
         text = f"No rule matches {kinds}, and the default keeps the agent asleep."
         if meant:
-            _, why = matches(policies[meant[0]], events(server)[0])
-            text += f" {_name(policies[meant[0]])} never matches: {why or 'it keeps asleep too'}."
+            _, why = matches(policies[meant[0]], lost[0])
+            text += f" {_name(policies[meant[0]])} does not: {why or 'it only counts'}."
         return error(_ID, where, text, f"Put this rule first: {FIRST_RULE % server}")
     taker = policies[decision.rule]
     text = f"{_name(taker)} comes first for {kinds} and {decision.how}"
     later = [
         place
         for place in meant
-        if place > decision.rule and matches(policies[place], events(server)[0])[0] is Match.YES
+        if place > decision.rule
+        and all(matches(policies[place], event)[0] is Match.YES for event in lost)
     ]
     if later:
         rule = _name(policies[later[0]])
@@ -188,20 +209,20 @@ def _doubts(policies: list[Any], event: Event, decision: Decision, where: str) -
             f"{where}.policies[{place}]",
             f"{_name(policies[place])} comes first and may keep the agent asleep: its filter looks "
             "at the text of a wake.",
-            "Move the rule for heartbeats above it.",
+            "Move the rule for this server's wakes above it.",
         )
     if decision.rule is not None and decision.wakes:
         rule = policies[decision.rule]
         if isinstance(rule.get("behavior"), dict):
-            own = _is_meant(rule, event.source)
+            own = _is_meant(rule, event)
             yield warning(
                 _ID,
                 f"{where}.policies[{decision.rule}]",
                 f"{_name(rule)} decides on {event.kind} and {decision.how}.",
                 'Write "behavior": "always" in it.'
                 if own
-                else 'Give heartbeats a rule of their own with "behavior": "always", and put it '
-                "first.",
+                else f'Give {event.kind} a rule of their own with "behavior": "always", and put '
+                "it first.",
             )
 
 
@@ -221,19 +242,20 @@ def _ignored_scopes(policies: list[Any], where: str) -> Iterator[Finding]:
 def _never_reached(
     policies: list[Any], decisions: list[tuple[Event, Decision]], where: str
 ) -> Iterator[Finding]:
-    """Rules that are meant for heartbeats and decide on none."""
+    """Rules that are meant for this server's pushes and decide on none."""
     server = decisions[0][0].source
     deciding = {decision.rule for _, decision in decisions}
     for place, rule in enumerate(policies):
-        if not _is_meant(rule, server) or place in deciding:
+        meant = [event for event, _ in decisions if _is_meant(rule, event)]
+        if not meant or place in deciding:
             continue
-        whys = [matches(rule, event)[1] for event, _ in decisions]
-        if not all(whys):
+        if not all(matches(rule, event)[1] for event, _ in decisions):
             continue
+        kinds, why = listed(event.kind for event in meant), matches(rule, meant[0])[1]
         yield warning(
             _ID,
             f"{where}.policies[{place}]",
-            f"{_name(rule)} never matches: {whys[0]}. Heartbeats wake the agent without it.",
+            f"{_name(rule)} never matches: {why}. The agent is woken for {kinds} without it.",
             f"Correct it: {FIRST_RULE % server}",
         )
 
@@ -253,15 +275,23 @@ def _old_spelling(policies: list[Any], default: str, where: str, server: str) ->
     )
 
 
-def _is_meant(rule: Any, server: str) -> bool:
-    """Whether a rule is meant for heartbeats, by its name, its source or its tags."""
+def _is_meant(rule: Any, event: Event) -> bool:
+    """Whether a rule is meant for such pushes, by its tags, else by its name or its source."""
     conditions = rule.get("match") if isinstance(rule.get("match"), dict) else {}
-    tags = [*as_list(conditions.get("tagsAny")), *as_list(conditions.get("tagsAll"))]
-    words = [rule.get("name"), conditions.get("source"), *tags]
+    words = [*as_list(conditions.get("tagsAny")), *as_list(conditions.get("tagsAll"))]
+    family = event.tags[0].partition(":")[0]
+    if not words:
+        words, family = [rule.get("name"), conditions.get("source")], ID
     named = any(
-        isinstance(word, str) and ("heartbeat" in word.lower() or word == server) for word in words
+        isinstance(word, str) and (family in word.lower() or word == event.source) for word in words
     )
     return named and behaviour(rule)[0]
+
+
+def listed(kinds: Iterable[str]) -> str:
+    """Name all of them in one phrase."""
+    *others, last = kinds
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _name(rule: Any) -> str:

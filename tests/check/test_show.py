@@ -163,7 +163,7 @@ def test_a_torn_file_is_said_and_left_where_it_is(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["c.json", "r.json"]
 
 
-def test_the_way_in_for_hosts_loads_none_of_it():
+def test_the_way_in_for_hosts_loads_none_of_it(tmp_path):
     script = (
         "import sys; sys.argv = ['x', '--stdio']\n"
         "from mcpl_heartbeat import cli\n"
@@ -178,5 +178,6 @@ def test_the_way_in_for_hosts_loads_none_of_it():
         capture_output=True,
         timeout=60,
         check=True,
+        cwd=tmp_path,
     )
     assert found.stderr == b"[]\n"

@@ -2,9 +2,7 @@
 
 import json
 import os
-import sys
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -18,15 +16,13 @@ from mcpl_heartbeat.check.report import Report
 from mcpl_heartbeat.storage.store.ports import Ask
 from mcpl_heartbeat.storage.store.store import Store
 from mcpl_heartbeat.watch.arguments import RegisterArguments
+from tests.check.storing import ALL, COMMAND, STORE, with_store, written
 from tests.check.support import FILES, RULE, bridge, cases_of, framework, judged, launch, only
 from tests.postgres import postgres_server, postgres_url
 
 __all__ = ["postgres_server", "postgres_url"]
 
-COMMAND = str(Path(sys.executable).with_name("mcpl-heartbeat"))
 SCOPES = ["mcpl:push-event", "push:event"]
-STORE = "sqlite:////data/store.db"
-ALL = ["heartbeat", "watch", "tasks"]
 
 
 def wakes(report: Report) -> str:
@@ -34,24 +30,6 @@ def wakes(report: Report) -> str:
     return "\n".join(
         line for got in report.got for line in got.lines if line.startswith(("Wakes:", "No "))
     )
-
-
-def written(folder: Path, url: str, key: str = "", **members: Any) -> checking.Options:
-    """A recipe on disk whose server can be started."""
-    env = {
-        "HEARTBEAT_CONFIG_FILE": str(folder / "config.json"),
-        "HEARTBEAT_REMINDERS_FILE": str(folder / "reminders.json"),
-        "HEARTBEAT_STORE": url,
-    } | ({"HEARTBEAT_AGENT_KEY": key} if key else {})
-    recipe = folder / "recipe.json"
-    entry = with_store(command=COMMAND, args=["--stdio"], env=env, **members)
-    recipe.write_text(json.dumps(entry), encoding="utf-8")
-    return checking.Options(str(recipe), strict=True)
-
-
-def with_store(url: str = STORE, *, key: str | None = None, **members: Any) -> dict[str, Any]:
-    env = FILES | {"HEARTBEAT_STORE": url} | ({} if key is None else {"HEARTBEAT_AGENT_KEY": key})
-    return framework(**{"env": env, "enabledFeatureSets": ALL} | members)
 
 
 @pytest.mark.requirement("people.check-store")
@@ -127,7 +105,7 @@ def test_rules_that_let_alerts_sleep_are_found() -> None:
     assert judged(framework(asleep)) == []
     found = only(judged(with_store(wake=asleep)))
     assert (found.id, found.level) == ("wake-policy", Level.ERROR)
-    assert "alerts and nudges" in found.text
+    assert "No rule matches alerts, nudges, claimable tasks and reviews" in found.text
 
 
 @pytest.mark.requirement("people.check-store")
@@ -166,7 +144,7 @@ def test_a_trial_start_leaves_the_store_alone(tmp_path: Path) -> None:
     outcome = report.outcomes["heartbeat"]
     assert outcome.watches
     assert set(grants.STORE_TOOLS) <= set(outcome.tools)
-    assert "reminders, alerts, nudges and claimable tasks" in wakes(report)
+    assert "reminders, alerts, nudges, reviews and claimable tasks (" in wakes(report)
     assert [path.name for path in tmp_path.iterdir()] == ["recipe.json"]
 
 
@@ -308,7 +286,7 @@ def test_what_the_store_cannot_do_is_not_promised(tmp_path: Path, url: str, key:
     ("sets", "said"),
     [
         (["heartbeat", "watch"], "Wakes: heartbeats, reminders, alerts and nudges."),
-        (["heartbeat", "tasks"], "Wakes: heartbeats, reminders and claimable tasks ("),
+        (["heartbeat", "tasks"], "Wakes: heartbeats, reminders, reviews and claimable tasks ("),
         (["heartbeat"], "Wakes: heartbeats and reminders."),
     ],
 )
