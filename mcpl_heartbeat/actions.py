@@ -101,6 +101,8 @@ class Listen(msgspec.Struct, frozen=True):
 
     alerts: int | None
     here: bool
+    held: tuple[Any, ...] = ()
+    """Nudges that ``news`` gave and the host has not taken: it is to say which still stand."""
 
 
 class Settle(msgspec.Struct, frozen=True):

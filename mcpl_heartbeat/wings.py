@@ -77,6 +77,11 @@ class Sent(msgspec.Struct, frozen=True):
     subject: Any
 
 
+Troubles = Callable[[str, Any], tuple[str, ...]]
+"""Sentences on pushes that do not reach the agent, for the reply to its own call of this tool that
+came to this result."""
+
+
 class Connection(msgspec.Struct, frozen=True):
     """What a wing is given to work with. ``emit`` takes each action as it arises, in order."""
 
@@ -86,6 +91,8 @@ class Connection(msgspec.Struct, frozen=True):
     emit: Callable[[Action], None]
     ask_id: Callable[[], int]
     """Gives the id of a new ``Ask``, unique over all wings."""
+    troubles: list[Troubles] = []
+    """Each wing adds its own here: whichever answers, the agent is told of all."""
 
 
 class Annex(msgspec.Struct, frozen=True):

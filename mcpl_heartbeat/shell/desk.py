@@ -21,6 +21,7 @@ from mcpl_heartbeat.shell.desk_log import DeskLog
 from mcpl_heartbeat.storage.store.ports import (
     Ask,
     News,
+    Nudge,
     Outcome,
     Stats,
     StoreError,
@@ -157,9 +158,10 @@ class Desk:
         most: int | None,
         work: bool = False,
         reviews: int = 0,
+        held: Sequence[Nudge] = (),
     ) -> News:
         """Claim for the server ``token`` what to push to ``agent``. Raises ``StoreError``."""
-        ask = partial(self._store.news, agent, namespace, token, most, work, reviews)
+        ask = partial(self._store.news, agent, namespace, token, most, work, reviews, held)
         return await self._work(ask)
 
     async def pushed(self, token: str, seqs: Sequence[int], *, taken: bool) -> None:

@@ -19,7 +19,7 @@ from mcpl_heartbeat.shell.environment import STORE, Environment
 from mcpl_heartbeat.shell.identity import Own
 from mcpl_heartbeat.shell.ports import Report, Tell
 from mcpl_heartbeat.storage.store import urls
-from mcpl_heartbeat.storage.store.ports import Outcome, StoreError
+from mcpl_heartbeat.storage.store.ports import Kind, News, Nudge, Outcome, StoreError
 from mcpl_heartbeat.watch.calls import TELLING
 from mcpl_heartbeat.watch.failures import Failure, unavailable
 
@@ -95,7 +95,7 @@ class StoreWatching:
         self._present_since: float | None = None
         self._present = (False, False)
         self._looking = trio.CancelScope()
-        self._heard_something = False
+        self._heard: frozenset[Kind] = frozenset()
         self._desk: Desk | None = None
         self._own: Own | None = None
 
@@ -227,16 +227,15 @@ class StoreWatching:
         me = await self._own.identity()
         if me is None:
             return
+        held = tuple(Nudge(n.scope, n.generation, n.deadline_watched) for n in self._listening.held)
         asked = self._clock.now()
         news = await desk.news(
-            me.agent, me.namespace, self._token, most, work=work, reviews=reviews
+            me.agent, me.namespace, self._token, most, work=work, reviews=reviews, held=held
         )
-        if not news.empty:
-            self._heard_something = True
-            self._report(news, asked)
-        elif self._heard_something and most:
-            # One look for alerts that finds none says that what was held is no longer there.
-            self._heard_something = False
+        # One look for a kind that finds none says that what was held is no longer there.
+        over = self._heard & news.quiet
+        self._heard = (self._heard - news.quiet) | _kinds(news)
+        if over or not news.empty:
             self._report(news, asked)
 
     async def _settle(self, desk: Desk) -> None:
@@ -275,6 +274,16 @@ class StoreWatching:
             await desk.present(me.agent, self._token, here=here, work=work)
             self._present_since = now if present else None
             self._present = (here, work)
+
+
+def _kinds(news: News) -> frozenset[Kind]:
+    """Name what there is to push, as ``News.quiet`` does of what there is not."""
+    found: dict[Kind, object] = {
+        "alerts": news.alerts,
+        "reviews": news.reviews,
+        "work": news.work,
+    }
+    return frozenset(kind for kind, told in found.items() if told)
 
 
 def _hopeless(tool: str, why: str) -> Failure:

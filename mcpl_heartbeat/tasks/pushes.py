@@ -102,6 +102,10 @@ class WorkPushes:
         else:
             self._push(work, coalesces, now)
 
+    def quiet(self) -> None:
+        """There is nothing to tell of any more, or another server does."""
+        self.held = None
+
     def answered(
         self, push: WorkPush, outcome: pushing.Taken | pushing.Refused, now: Moment
     ) -> None:

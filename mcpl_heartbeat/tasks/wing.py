@@ -11,18 +11,20 @@ from mcpl_heartbeat.actions import Moment, Push, Seek
 from mcpl_heartbeat.jsonrpc.messages import Answer
 from mcpl_heartbeat.mcp.arguments import Accepted, Refused
 from mcpl_heartbeat.mcp.tools import Rules, Tool, ToolResult
-from mcpl_heartbeat.policy.manifest import TASKS
+from mcpl_heartbeat.policy.manifest import TASKS, WATCH
 from mcpl_heartbeat.policy.pushing import read_answer
 from mcpl_heartbeat.tasks import pushes, reviews
+from mcpl_heartbeat.tasks.rows import REVIEW_BOX
 from mcpl_heartbeat.tasks.texts import text_of
 from mcpl_heartbeat.tasks.tools import TOOLS
+from mcpl_heartbeat.watch.calls import TELLING, WatchCalls
 from mcpl_heartbeat.watch.calls import Answer as Give
-from mcpl_heartbeat.watch.calls import WatchCalls
 from mcpl_heartbeat.watch.failures import Failure
 from mcpl_heartbeat.watch.pushes import AlertPush, AlertPushes
 from mcpl_heartbeat.watch.reach import Reach
-from mcpl_heartbeat.watch.results import Result
+from mcpl_heartbeat.watch.results import HeartbeatResult, Result
 from mcpl_heartbeat.watch.rows import Envelope
+from mcpl_heartbeat.watch.words import counted, quoted
 from mcpl_heartbeat.wings import Annex, Connection, Sent
 
 INSTRUCTIONS = (
@@ -30,6 +32,10 @@ INSTRUCTIONS = (
     "list_agent_tasks, takes it with claim_agent_task, holds it with heartbeat_agent_task and "
     "ends it with submit_agent_task."
 )
+
+
+LOOKS = TELLING | {"list_agent_tasks"}
+"""The tools whose replies say what of this wing does not reach the agent."""
 
 
 class News(Protocol):
@@ -42,6 +48,10 @@ class News(Protocol):
     @property
     def reviews(self) -> tuple[Envelope, ...]:
         """Mail of tasks that timed out."""
+
+    @property
+    def quiet(self) -> frozenset[str]:
+        """What was looked for and is not there: ``alerts``, ``reviews``, ``work``."""
 
 
 class TasksWing:
@@ -56,7 +66,9 @@ class TasksWing:
             ask_id=connection.ask_id,
             text_of=text_of,
             looks="list_agent_tasks or get_agent_task",
+            troubles=connection.troubles,
         )
+        connection.troubles.append(self._troubles_of)
         parts: dict[str, Any] = {
             "zone": connection.zone,
             "send": self._send,
@@ -92,7 +104,11 @@ class TasksWing:
         """What the store has to push."""
         if news.work is not None:
             self._work.news(news.work, self._blocked, self._gate.coalesces, now)
+        elif "work" in news.quiet:
+            self._work.quiet()
         self._reviews.news(news.reviews, self._blocked, now)
+        if "reviews" in news.quiet:
+            self._reviews.quiet()
 
     def answered(self, subject: Any, answer: Answer, now: Moment) -> None:
         """The host answered a push, however late."""
@@ -141,6 +157,35 @@ class TasksWing:
     def _blocked(self) -> bool:
         """Whether nothing can be pushed now."""
         return self._left or self._gate.verdict(pushes.FEATURE_SET) is not None
+
+    def _troubles_of(self, tool: str, result: Result) -> tuple[str, ...]:
+        """Say what does not reach the agent, where it looks or has just asked for it."""
+        asked = isinstance(result, HeartbeatResult) and result.wake_on_tasks is True
+        if tool not in LOOKS and not asked:
+            return ()
+        denied = self._gate.verdict(TASKS.name)
+        if denied is not None:
+            # Where no push at all can leave the store has said so, to whoever asked for a wake.
+            says = asked or tool == "list_agent_tasks"
+            if not says or self._gate.verdict(WATCH.name) is not None:
+                return ()
+            return (
+                "Claimable tasks cannot wake you here, look with list_agent_tasks: "
+                f"{denied.reason}.",
+            )
+        said = []
+        if self._work.held is not None and tool != "inbox_poll":
+            said.append(
+                "The host does not take the wake for claimable tasks, so list_agent_tasks is the "
+                f"way to them: {self._work.held}."
+            )
+        reviews = self._reviews.held
+        if reviews is not None and tool in LOOKS:
+            said.append(
+                f"The host does not take {counted(len(reviews.marks), 'review')} for you, so "
+                f"inbox_poll with box {quoted(REVIEW_BOX)} is the way to it: {reviews.reason}."
+            )
+        return tuple(said)
 
     def _send(self, event: dict[str, Any], about: Any) -> str:
         id, line = self._outgoing.open("push/event", event, Sent(self, (self._reach.policy, about)))

@@ -1,6 +1,6 @@
 """The store's tools as an agent calls them: each becomes an ``Ask`` and, later, its outcome."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 from msgspec import UNSET
@@ -24,10 +24,6 @@ UNWORDED = (
 Answer = Callable[[ToolResult], None]
 
 
-def _no_troubles(tool: str, result: Result) -> tuple[str, ...]:
-    return ()
-
-
 class _Asked(msgspec.Struct, frozen=True):
     tool: str
     arguments: object
@@ -38,7 +34,7 @@ class _Asked(msgspec.Struct, frozen=True):
 class WatchCalls:
     """The calls that are under way.
 
-    ``troubles`` gives sentences on pushes that do not arrive, for what an own call came to.
+    ``troubles`` give sentences on pushes that do not arrive, for what an own call came to.
     ``text_of`` words what came of one; ``looks`` names tools that show it, should that fail.
     """
 
@@ -47,7 +43,7 @@ class WatchCalls:
         *,
         emit: Callable[[Action], None],
         ask_id: Callable[[], int],
-        troubles: Callable[[str, Result], tuple[str, ...]] = _no_troubles,
+        troubles: Sequence[Callable[[str, Result], tuple[str, ...]]] = (),
         text_of: Callable[[str, Result | Failure], str] = watch_text_of,
         looks: str = "switch_status, whoami or resume_packet",
     ) -> None:
@@ -90,7 +86,7 @@ class WatchCalls:
             if outcome.server_time is UNSET:
                 outcome = msgspec.structs.replace(outcome, server_time=utc_time(now.wall))
             return ToolResult(self._text_of(asked.tool, outcome), outcome, is_error=True)
-        troubles = self._troubles(asked.tool, outcome) if asked.own else ()
-        if troubles:
+        if asked.own:
+            troubles = [said for each in self._troubles for said in each(asked.tool, outcome)]
             outcome = msgspec.structs.replace(outcome, notes=(*outcome.notes, *troubles))
         return ToolResult(self._text_of(asked.tool, outcome), outcome)

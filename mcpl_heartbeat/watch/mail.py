@@ -217,6 +217,11 @@ def resolve(
     return _with_alert(envelope, changed)
 
 
+def is_over(alert: Alert) -> bool:
+    """Whether it wakes nobody any more: it is resolved, and stands for no other that may not be."""
+    return alert.resolution is not None and not alert.folded
+
+
 def view(envelope: Envelope, now: Reading) -> EnvelopeView:
     """Show an envelope to its reader. An alert's facts stand beside the rest."""
     shown = EnvelopeView(

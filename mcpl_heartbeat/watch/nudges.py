@@ -1,7 +1,8 @@
 """Nudges: a push to an agent whose switch is near its deadline, to beat or to disarm.
 
 The store gives each once. It is sent at once, or held with the reason and sent again at the next
-policy, or once the host takes pushes again, which one of them tries once a minute. It never leaves
+policy, or once the host takes pushes again, which one of them tries once a minute. Before that the
+store has to say that it still stands, for a beat may have come by another door. It never leaves
 after its deadline, of which it would speak too late. Its eventId names the deadline, so it stays
 the same however often it is sent.
 """
@@ -58,11 +59,16 @@ class NudgeId(msgspec.Struct, frozen=True):
 
 
 class _State(enum.Enum):
-    """WAITING to be sent, OUT and not answered, or HELD after the host did not take it."""
+    """WAITING to be sent, OUT and not answered, HELD after the host did not take it, or ASKED about
+    before it is sent again."""
 
     WAITING = "waiting"
     OUT = "out"
     HELD = "held"
+    ASKED = "asked"
+
+
+_KEPT = (_State.HELD, _State.ASKED)
 
 
 class _Nudge(msgspec.Struct):
@@ -98,13 +104,18 @@ class NudgePushes:
     @property
     def held(self) -> tuple[int, str] | None:
         """How many nudges the host has not taken, and why the last of them."""
-        reasons = [n.reason for n in self._nudges.values() if n.state is _State.HELD and n.reason]
+        reasons = [n.reason for n in self._nudges.values() if n.state in _KEPT and n.reason]
         return (len(reasons), reasons[-1]) if reasons else None
+
+    @property
+    def doubtful(self) -> tuple[NudgeId, ...]:
+        """Those of which the store is to say whether they still stand."""
+        return tuple(nudge.id for nudge in self._nudges.values() if nudge.state in _KEPT)
 
     def news(self, nudges: Iterable[Told], reading: Reading, asked: Moment, now: Moment) -> None:
         """Switches that are near their deadline. ``asked``: a moment not later than ``reading``."""
         for told in nudges:
-            id = NudgeId(told.scope, told.generation, told.deadline_watched)
+            id = _id(told)
             left = told.deadline_watched - reading.watched
             deadline = asked.monotonic + left
             wall = reading.real_of(told.deadline_watched) + reading.shift
@@ -113,6 +124,16 @@ class NudgePushes:
                 self._nudges[id] = _Nudge(id, deadline, wall, requests=[])
         while len(self._nudges) > MOST:
             self._drop(next(iter(self._nudges)))
+
+    def checked(self, standing: Iterable[Told], void: Iterable[Told]) -> None:
+        """The store says which of the doubtful ones still stand."""
+        for told in standing:
+            nudge = self._nudges.get(_id(told))
+            if nudge is not None and nudge.state is _State.ASKED:
+                nudge.state = _State.WAITING
+        for told in void:
+            if _id(told) in self._nudges:
+                self._drop(_id(told))
 
     def beaten(self, scope: str) -> None:
         """The agent beat, or disarmed: what there is to say of this scope's switch is said."""
@@ -132,9 +153,8 @@ class NudgePushes:
 
     def retry(self) -> None:
         """A policy came, or the host takes pushes again: what is held may be sent."""
-        for nudge in self._nudges.values():
-            if nudge.state is _State.HELD:
-                nudge.state = _State.WAITING
+        for nudge in self._in(_State.HELD):
+            nudge.state = _State.ASKED
 
     def pump(self, blocked: bool, coalesces: bool, now: Moment) -> None:
         """Drop what has become void, and send what can be sent."""
@@ -143,12 +163,14 @@ class NudgePushes:
                 self._drop(nudge.id)
             elif nudge.state is _State.OUT and now.monotonic >= nudge.left_at + ANSWER_WITHIN_MS:
                 self._hold(nudge, UNANSWERED, now)
-        if blocked or not self._nudges:
+        if blocked:
+            for nudge in self._in(_State.WAITING):
+                nudge.state = _State.ASKED
             return
         held = self._in(_State.HELD)
         if held and now.monotonic >= self._probe_at:
             self._probe_at = now.monotonic + PROBE_EVERY_MS
-            min(held, key=lambda nudge: nudge.deadline).state = _State.WAITING
+            min(held, key=lambda nudge: nudge.deadline).state = _State.ASKED
         for nudge in self._in(_State.WAITING)[:BURST]:
             self._push(nudge, coalesces, now)
 
@@ -159,7 +181,7 @@ class NudgePushes:
             moments.append(nudge.deadline)
             if nudge.state is _State.OUT:
                 moments.append(nudge.left_at + ANSWER_WITHIN_MS)
-            elif not blocked:
+            elif not blocked and nudge.state is not _State.ASKED:
                 moments.append(self._probe_at if nudge.state is _State.HELD else 0)
         return min(moments, default=None)
 
@@ -188,6 +210,10 @@ class NudgePushes:
     def _drop(self, id: NudgeId) -> None:
         for request_id in self._nudges.pop(id).requests:
             self._forget(request_id)
+
+
+def _id(told: Told) -> NudgeId:
+    return NudgeId(told.scope, told.generation, told.deadline_watched)
 
 
 # --- what is sent ------------------------------------------------------------------------------

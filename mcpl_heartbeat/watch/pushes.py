@@ -113,7 +113,9 @@ class AlertPushes:
         return self._rest_until if now.monotonic < self._rest_until else None
 
     def news(self, mail: Sequence[Envelope], blocked: bool, now: Moment) -> None:
-        """All that waits and is claimed for this server, the oldest first."""
+        """All that waits and is claimed for this server, the oldest first; none: no news."""
+        if not mail:
+            return
         known = tuple(one.seq for one in mail if _mark(one) in self._taken)
         if known:
             self._emit(Settle(known, taken=True))
@@ -133,6 +135,10 @@ class AlertPushes:
             self._rest_until = now.monotonic + REST_MS
         else:
             self._push(waiting, now)
+
+    def quiet(self) -> None:
+        """Nothing waits for this server any more."""
+        self.held = None
 
     def answered(
         self, push: AlertPush, outcome: pushing.Taken | pushing.Refused, now: Moment

@@ -107,7 +107,7 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True):
     state: Literal["pending", "done", "failed"] = "pending"
     result: msgspec.Raw | None = None
     pushed_at: int | None = None
-    """When a host took the push of this alert."""
+    """When a host took the push of it, or since when nothing is to be pushed of it."""
 
 
 class Freed(msgspec.Struct, frozen=True, kw_only=True):

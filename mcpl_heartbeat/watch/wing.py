@@ -10,7 +10,7 @@ from mcpl_heartbeat.actions import Listen, Moment, Push
 from mcpl_heartbeat.jsonrpc.messages import Answer
 from mcpl_heartbeat.mcp.arguments import Accepted, Refused
 from mcpl_heartbeat.mcp.tools import Rules, Tool, ToolResult
-from mcpl_heartbeat.policy.manifest import TASKS, WATCH
+from mcpl_heartbeat.policy.manifest import WATCH
 from mcpl_heartbeat.policy.pushing import Taken, read_answer
 from mcpl_heartbeat.watch import nudges, pushes
 from mcpl_heartbeat.watch.calls import TELLING, WatchCalls
@@ -18,7 +18,7 @@ from mcpl_heartbeat.watch.calls import Answer as Give
 from mcpl_heartbeat.watch.clock import Reading
 from mcpl_heartbeat.watch.failures import Failure
 from mcpl_heartbeat.watch.reach import Reach
-from mcpl_heartbeat.watch.results import HeartbeatResult, Result
+from mcpl_heartbeat.watch.results import Result
 from mcpl_heartbeat.watch.rows import Envelope
 from mcpl_heartbeat.watch.tools import TOOLS
 from mcpl_heartbeat.watch.words import counted
@@ -43,8 +43,20 @@ class News(Protocol):
         """Mail of switches that fired."""
 
     @property
+    def standing(self) -> tuple[nudges.Told, ...]:
+        """Of the nudges asked about (``Listen.held``): those that are still to be sent."""
+
+    @property
+    def void(self) -> tuple[nudges.Told, ...]:
+        """And those that are not: a beat came by another door."""
+
+    @property
     def nudges(self) -> tuple[nudges.Told, ...]:
         """Switches of the agent that are due soon."""
+
+    @property
+    def quiet(self) -> frozenset[str]:
+        """What was looked for and is not there: ``alerts``, ``reviews``, ``work``."""
 
 
 class WatchWing:
@@ -55,8 +67,9 @@ class WatchWing:
         self._outgoing = connection.outgoing
         self._emit = connection.emit
         self._calls = WatchCalls(
-            emit=connection.emit, ask_id=connection.ask_id, troubles=self._troubles_of
+            emit=connection.emit, ask_id=connection.ask_id, troubles=connection.troubles
         )
+        connection.troubles.append(self._troubles_of)
         parts: dict[str, Any] = {
             "zone": connection.zone,
             "send": self._send,
@@ -95,6 +108,9 @@ class WatchWing:
     def news(self, news: News, asked: Moment, now: Moment) -> None:
         """What the store has to push; ``asked`` is a moment before it looked."""
         self._alerts.news(news.alerts, self._blocked is not None, now)
+        if "alerts" in news.quiet:
+            self._alerts.quiet()
+        self._nudges.checked(news.standing, news.void)
         self._nudges.news(news.nudges, news.now, asked, now)
 
     def answered(self, subject: Any, answer: Answer, now: Moment) -> None:
@@ -122,7 +138,8 @@ class WatchWing:
         self._alerts.pass_time(now)
         self._nudges.pump(blocked, self._gate.coalesces, now)
         wanted = None if blocked else self._alerts.wanted(blocked, now)
-        listening = Listen(wanted, here=not blocked and self._reach.refusal is None)
+        here = not blocked and self._reach.refusal is None
+        listening = Listen(wanted, here, () if blocked else self._nudges.doubtful)
         if listening != self._listening:
             self._listening = listening
             self._emit(listening)
@@ -147,17 +164,8 @@ class WatchWing:
         return None if denied is None else denied.reason
 
     def _troubles_of(self, tool: str, result: Result) -> tuple[str, ...]:
-        """Say what does not reach the agent, where it looks or has just asked for it."""
-        if tool in TELLING:
-            return self._troubles()
-        denied = self._gate.verdict(TASKS.name)
-        asked = isinstance(result, HeartbeatResult) and result.wake_on_tasks is True
-        # Where no push at all can leave the store has said so.
-        if not asked or denied is None or self._blocked is not None:
-            return ()
-        return (
-            f"Claimable tasks cannot wake you here, look with list_agent_tasks: {denied.reason}.",
-        )
+        """Say what does not reach the agent, where it looks."""
+        return self._troubles() if tool in TELLING else ()
 
     def _troubles(self) -> tuple[str, ...]:
         if self._blocked is not None:

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from mcpl_heartbeat.watch import nudges
-from tests.session.watching import GRANT, beaten, nudge, watch_world
+from tests.session.watching import GRANT, beaten, checked, nudge, pass_looking, watch_world
 from tests.world import ACCEPTED, accept, refuse, silence
 
 
@@ -60,11 +60,12 @@ def test_one_that_comes_after_its_deadline_is_dropped() -> None:
 def test_one_that_is_refused_goes_again_but_never_after_its_deadline() -> None:
     world = watch_world(answer=refuse(-32603))
     world.news(nudge(left=150_000))
-    world.pass_time(149_999)
+    pass_looking(world, 149_500)
     assert len(world.pushes) == 3
     assert len({push["eventId"] for push in world.pushes}) == 1
     world.pass_time(3_600_000)
     world.request("featureSets/update", GRANT)
+    assert world.listening.held == ()
     assert len(world.pushes) == 3
     assert sum("the nudge for scope" in line for line in world.logs) == 1
 
@@ -75,9 +76,12 @@ def test_one_that_is_held_goes_again_at_the_next_policy() -> None:
     world.news(nudge())
     world.answer = accept
     world.request("featureSets/update", GRANT)
+    assert len(world.pushes) == 1, "the store is asked first whether it still stands"
+    checked(world)
     assert len(world.pushes) == 2
     world.request("featureSets/update", GRANT)
-    assert len(world.pushes) == 2, "it was taken"
+    assert world.listening.held == (), "it was taken"
+    assert len(world.pushes) == 2
 
 
 @pytest.mark.requirement("watch.push.held")
@@ -86,10 +90,10 @@ def test_one_of_those_held_tries_once_a_minute_for_all() -> None:
     for place in range(20):
         world.news(nudge(f"scope-{place}", left=600_000 + place))
     assert len(world.pushes) == 20
-    world.pass_time(180_000)
+    pass_looking(world, 180_000)
     assert [push["origin"]["scope"] for push in world.pushes[20:]] == ["scope-0"] * 3
     world.answer = accept
-    world.pass_time(60_000)
+    pass_looking(world, 60_500)
     assert {push["origin"]["scope"] for push in world.pushes[23:]} == {
         f"scope-{place}" for place in range(20)
     }
@@ -103,6 +107,42 @@ def test_one_that_comes_while_nothing_is_granted_waits_for_the_grant() -> None:
     world.news(nudge())
     assert world.pushes == []
     world.request("featureSets/update", GRANT)
+    checked(world)
+    assert len(world.pushes) == 1
+
+
+@pytest.mark.requirement("watch.push.nudge-in-time")
+def test_a_beat_by_another_door_makes_one_that_is_held_void() -> None:
+    world = watch_world(answer=refuse(-32603))
+    for scope in ("beaten", "quiet"):
+        world.news(nudge(scope, left=600_000))
+    assert [each.scope for each in world.listening.held] == ["beaten", "quiet"]
+    checked(world, "beaten")
+    assert [each.scope for each in world.listening.held] == ["quiet"], "the store is asked no more"
+    assert len(world.pushes) == 2, "that it stands is no cause to send it"
+    world.answer = accept
+    pass_looking(world, 60_500)
+    assert [push["origin"]["scope"] for push in world.pushes] == ["beaten", "quiet", "quiet"]
+    assert not any("nudge" in line for line in world.session._others[0]._troubles())
+
+
+@pytest.mark.requirement("watch.push.nudge-in-time")
+def test_so_it_does_to_one_that_waited_for_the_grant() -> None:
+    world = watch_world(connect=False)
+    world.connect(policy=None)
+    world.news(nudge())
+    assert world.listening.held == (), "nothing could be looked for"
+    world.request("featureSets/update", GRANT)
+    checked(world, "permits")
+    world.pass_time(60_000)
+    assert world.pushes == []
+
+
+@pytest.mark.requirement("watch.push.nudge-in-time")
+def test_without_the_word_of_the_store_none_is_sent_again() -> None:
+    world = watch_world(answer=refuse(-32603))
+    world.news(nudge(left=300_000))
+    world.pass_time(200_000)
     assert len(world.pushes) == 1
 
 

@@ -77,6 +77,25 @@ def nudge(scope: str = "permits", *, left: int = 30_000, generation: int = 2) ->
     return News(READING, (), (Nudge(scope, generation, READING.watched + left),))
 
 
+def checked(world: World, *void: str) -> None:
+    """Have the store say which of the held nudges still stand: those of scopes not ``void``."""
+    held = [Nudge(each.scope, each.generation, each.deadline_watched) for each in _doubtful(world)]
+    over = tuple(each for each in held if each.scope in void)
+    world.news(News(READING, standing=tuple(e for e in held if e not in over), void=over))
+
+
+def pass_looking(world: World, ms: int) -> None:
+    """Let time pass, with a look at the store twice a second."""
+    for _ in range(ms // 500):
+        world.pass_time(500)
+        if _doubtful(world):
+            checked(world)
+
+
+def _doubtful(world: World) -> tuple[Any, ...]:
+    return world.listening.held
+
+
 def beaten(ask: Ask) -> HeartbeatResult:
     """What the store answers to a first beat."""
     beat = switches.beat(None, "0" * 64, ask.arguments, READING)

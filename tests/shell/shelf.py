@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 import trio
 
 from mcpl_heartbeat.actions import Ask, Moment
@@ -76,11 +77,16 @@ class Shelf:
         most: int | None,
         work: bool = False,
         reviews: int = 0,
+        held: Sequence[ports.Nudge] = (),
     ) -> ports.News:
         self._use()
-        more = (*(["work"] if work else []), *([reviews] if reviews else []))
+        more = (*(["work"] if work else []), *([reviews] if reviews else []), *held)
         self.did.append(("news", agent, namespace, token, most, *more))
-        return self.to_tell.popleft() if self.to_tell else NOTHING
+        told = self.to_tell.popleft() if self.to_tell else NOTHING
+        looked = [("alerts", most, told.alerts), ("reviews", reviews, told.reviews)]
+        looked.append(("work", work, told.work))
+        quiet = frozenset(kind for kind, sought, found in looked if sought and not found)
+        return msgspec.structs.replace(told, quiet=quiet)
 
     def pushed(self, token: str, seqs: Sequence[int], *, taken: bool) -> None:
         self._use()

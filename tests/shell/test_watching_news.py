@@ -7,11 +7,13 @@ import trio.testing
 from mcpl_heartbeat.actions import Listen, Seek, Settle, Woken
 from mcpl_heartbeat.storage.store.ports import News, Nudge, Work
 from mcpl_heartbeat.watch.clock import Reading
+from tests.session.watching import alert
 from tests.shell.bench import settle, until
 from tests.shell.shelf import Post, posted
 
 pytestmark = pytest.mark.trio
-SOME = News(Reading(real=0), (), (Nudge("permits", 1, 1_000),))
+NUDGE = Nudge("permits", 1, 1_000)
+SOME = News(Reading(real=0), (alert(1),))
 ALL = Listen(100, here=True)
 
 
@@ -46,11 +48,12 @@ async def test_news_are_looked_for_while_they_are_wanted(
         before = post.watching._clock.now()
         await jump(mock_clock, 0.5)
         await until(lambda: post.shelf.count("news") == 2 and len(post.news) == 1)
-        assert post.news[0][0] is SOME
+        assert post.news[0][0] == SOME
         assert post.news[0][1].monotonic >= before.monotonic
         await jump(mock_clock, 0.5)
         await until(lambda: len(post.news) == 2)
         assert post.news[1][0].empty, "once, so that what was held is known to be gone"
+        assert post.news[1][0].quiet == {"alerts"}
         await jump(mock_clock, 2)
         assert len(post.news) == 2
         post.watching.take(Listen(None, here=False))
@@ -76,6 +79,42 @@ async def test_only_a_look_for_alerts_can_say_that_there_are_none_any_more(
         post.watching.take(ALL)
         await until(lambda: len(post.news) == 2)
         assert post.news[1][0].empty
+
+
+@pytest.mark.requirement("watch.push.told", "tasks.push.told")
+async def test_of_each_kind_it_is_said_once_that_there_is_nothing_any_more(
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    async with posted() as post:
+        work = Work(of="abcd0123", claimable=3, number=1, real=1, watched=1)
+        post.shelf.to_tell.append(News(Reading(real=0), (alert(1),), work=work))
+        post.watching.take(ALL)
+        post.watching.take(Seek(True))
+        await until(lambda: len(post.news) == 1)
+        post.watching.take(Seek(False))
+        await jump(mock_clock, 2)
+        await until(lambda: len(post.news) == 2)
+        assert post.news[1][0].quiet == {"alerts"}
+        post.watching.take(Seek(True, reviews=9))
+        await jump(mock_clock, 2)
+        await until(lambda: len(post.news) == 3)
+        assert "work" in post.news[2][0].quiet, "it was not looked for until now"
+        await jump(mock_clock, 5)
+        assert len(post.news) == 3
+
+
+@pytest.mark.requirement("watch.push.nudge-in-time")
+async def test_the_store_is_asked_of_the_nudges_that_are_held(
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    async with posted() as post:
+        post.shelf.to_tell.append(News(Reading(real=0), void=(NUDGE,)))
+        post.watching.take(Listen(0, here=True, held=(NUDGE,)))
+        await until(lambda: len(post.news) == 1)
+        assert ("news", "a" * 16, "n" * 64, "me", 0, NUDGE) in post.shelf.did
+        assert post.news[0][0].void == (NUDGE,)
+        await jump(mock_clock, 1)
+        assert post.shelf.count("news") > 1
 
 
 @pytest.mark.requirement("watch.push.presence")

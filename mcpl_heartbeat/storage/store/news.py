@@ -6,11 +6,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from mcpl_heartbeat.storage.store import identities, journal, mail, rows, schema, wakes
-from mcpl_heartbeat.storage.store.ports import News, Nudge
+from mcpl_heartbeat.storage.store.ports import Kind, News, Nudge
 from mcpl_heartbeat.storage.store.rows import CorruptRow
-from mcpl_heartbeat.storage.store.sql import ALERT, ARMED, PENDING, among
+from mcpl_heartbeat.storage.store.sql import ALERT, ARMED, PENDING, ByKeys, among
 from mcpl_heartbeat.storage.store.transaction import Transaction
 from mcpl_heartbeat.tasks.reviews import task_of
+from mcpl_heartbeat.watch.mail import is_over
 from mcpl_heartbeat.watch.rows import Entry, Envelope
 
 CLAIM_MS = 60_000
@@ -77,6 +78,11 @@ _TO_NUDGE = (
     .order_by(_SWITCH.c.deadline_watched)
     .limit(sa.bindparam("most"))
 )
+_DEADLINES = ByKeys(
+    (_SWITCH.c.scope, _SWITCH.c.generation, _SWITCH.c.deadline_watched),
+    (_SWITCH.c.namespace, _SWITCH.c.scope),
+    ARMED,
+)
 _NUDGED = (
     sa.update(_SWITCH)
     .where(
@@ -101,20 +107,31 @@ def news(  # noqa: PLR0913 - for whom, by whom, of what
     *,
     work: bool = False,
     reviews: int = 0,
+    held: Sequence[Nudge] = (),
 ) -> News:
     """Claim what ``token`` may push to ``agent``, of alerts up to ``most``, which may be 0.
 
     Its own claims are given, and hold, anew. ``most`` ``None``: neither alerts nor nudges.
-    ``reviews`` bounds the reviews of tasks.
+    ``reviews`` bounds the reviews of tasks. ``held`` are nudges that it has not got pushed.
     """
+    alerts = tuple(_claim(tx, _ALERTS, agent, token, most)) if most else ()
+    told = wakes.work(tx, namespace, token) if work else None
+    found = tuple(filter(task_of, _claim(tx, _REVIEWS, agent, token, reviews))) if reviews else ()
+    standing = _standing(tx, namespace, held)
+    looked: dict[Kind, tuple[object, object]] = {
+        "alerts": (most, alerts),
+        "reviews": (reviews, found),
+        "work": (work, told),
+    }
     return News(
         now=tx.now,
-        alerts=tuple(_claim(tx, _ALERTS, agent, token, most)) if most else (),
+        alerts=alerts,
         nudges=() if most is None else tuple(_nudge(tx, namespace, MOST_NUDGES)),
-        work=wakes.work(tx, namespace, token) if work else None,
-        reviews=tuple(filter(task_of, _claim(tx, _REVIEWS, agent, token, reviews)))
-        if reviews
-        else (),
+        work=told,
+        reviews=found,
+        standing=tuple(nudge for nudge in held if nudge in standing),
+        void=tuple(nudge for nudge in held if nudge not in standing),
+        quiet=frozenset(kind for kind, (sought, got) in looked.items() if sought and not got),
     )
 
 
@@ -124,11 +141,15 @@ def _claim(
     sought = {"agent": agent, "token": token, "real": tx.now.real, "most": most}
     found: list[Envelope] = []
     claims: list[dict[str, Any]] = []
+    over: list[dict[str, Any]] = []
     for row in tx.conn.execute(query, sought):
         try:
             envelope = rows.envelope(row)
         except CorruptRow:
             # The reader is told of it, and it is set aside, when it comes to be polled.
+            continue
+        if envelope.alert is not None and is_over(envelope.alert):
+            over.append({"of_seq": envelope.seq, "at": tx.now.real})
             continue
         found.append(envelope)
         held = row[-2] == token and row[-1] > tx.now.real + CLAIM_MS // 2
@@ -137,7 +158,18 @@ def _claim(
             claims.append({"of_seq": envelope.seq, "by": token, "until": until})
     if claims:
         tx.conn.execute(_CLAIM, claims)
+    if over:
+        # Nothing is to be pushed of it: it stays in its box for whoever looks there.
+        tx.conn.execute(_PUSHED, over)
     return found
+
+
+def _standing(tx: Transaction, namespace: str, held: Sequence[Nudge]) -> set[Nudge]:
+    """Give those of these nudges whose deadline no beat has moved, and no gap."""
+    if not held:
+        return set()
+    rows = _DEADLINES(tx, [(namespace, nudge.scope) for nudge in held])
+    return {Nudge(scope=row[0], generation=row[1], deadline_watched=row[2]) for row in rows}
 
 
 def _nudge(tx: Transaction, namespace: str, most: int) -> list[Nudge]:

@@ -5,7 +5,7 @@ worker threads by ``shell/desk.py``.
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -78,6 +78,9 @@ class Work(msgspec.Struct, frozen=True):
     """Up to when, in both times (ms), it tells of all that there was."""
 
 
+Kind = Literal["alerts", "reviews", "work"]
+
+
 class News(msgspec.Struct, frozen=True):
     """What is to be pushed to one agent. All but nudges is claimed for the server that asked."""
 
@@ -88,11 +91,17 @@ class News(msgspec.Struct, frozen=True):
     work: Work | None = None
     reviews: tuple[Envelope, ...] = ()
     """Of tasks that timed out; claimed and settled as alerts are."""
+    standing: tuple[Nudge, ...] = ()
+    void: tuple[Nudge, ...] = ()
+    """Of the nudges that the server holds: whose deadline still stands, and whose does not."""
+    quiet: frozenset[Kind] = frozenset()
+    """Of which kinds there is nothing for this server, though they were looked for."""
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to push."""
-        return not (self.alerts or self.nudges or self.reviews) and self.work is None
+        """Whether there is nothing to push, and nothing to say of what is held."""
+        told = self.alerts or self.nudges or self.reviews or self.standing or self.void
+        return not told and self.work is None
 
 
 class Stats(msgspec.Struct, frozen=True):
@@ -150,11 +159,13 @@ class StorePort(Protocol):
         most: int | None,
         work: bool = False,
         reviews: int = 0,
+        held: Sequence[Nudge] = (),
     ) -> News:
         """Claim what is to be pushed to ``agent`` by the server ``token``, for a minute.
 
         ``most`` bounds the alerts and may be 0, nudges are given in any case; with ``None`` neither
-        is. ``work``: whether claimable tasks are told of; ``reviews`` bounds those.
+        is. ``work``: whether claimable tasks are told of; ``reviews`` bounds those. ``held``:
+        nudges that it was given and has not got pushed, to hear which of them still stand.
         """
 
     def pushed(self, token: str, seqs: Sequence[int], *, taken: bool) -> None:

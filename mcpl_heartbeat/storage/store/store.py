@@ -12,6 +12,7 @@ from mcpl_heartbeat.storage.store.clock import HostClock, SteadyClock
 from mcpl_heartbeat.storage.store.ports import (
     Ask,
     News,
+    Nudge,
     Outcome,
     Stats,
     StoreError,
@@ -109,10 +110,13 @@ class Store:
         most: int | None,
         work: bool = False,
         reviews: int = 0,
+        held: Sequence[Nudge] = (),
     ) -> News:
         """Claim what is to be pushed."""
         return self._transactions.write(
-            lambda tx: news.news(tx, agent, namespace, token, most, work=work, reviews=reviews),
+            lambda tx: news.news(
+                tx, agent, namespace, token, most, work=work, reviews=reviews, held=held
+            ),
             note=False,
         )
 

@@ -43,7 +43,8 @@ _GRACE = _WATCHED + sa.case((_TABLE.c.window_ms < GRACE_MS, _TABLE.c.window_ms),
 _RAISE_SWITCHES = (
     sa.update(_TABLE)
     .where(ARMED, _CHECK < _HORIZON, _WATCHED < _DEADLINE, _DEADLINE < _GRACE)
-    .values(deadline_watched=_GRACE)
+    # Another deadline has a nudge of its own.
+    .values(deadline_watched=_GRACE, nudged=0)
 )
 _EXPIRES, _TTL = schema.leases.c.expires_watched, schema.leases.c.ttl_ms
 _TTL_GRACE = _WATCHED + sa.case((_TTL < GRACE_MS, _TTL), else_=GRACE_MS)

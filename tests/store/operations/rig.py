@@ -131,8 +131,8 @@ class Rig:
     def sweep(self, most: int = 200) -> Swept:
         return self.do(lambda tx: sweep.sweep(tx, most))
 
-    def news(self, agent: Agent, token: str = "server", most: int = 50) -> News:
-        return self.do(lambda tx: news.news(tx, agent.id, agent.namespace, token, most))
+    def news(self, agent: Agent, token: str = "server", most: int = 50, **more: Any) -> News:
+        return self.do(lambda tx: news.news(tx, agent.id, agent.namespace, token, most, **more))
 
     def work(self, agent: Agent, token: str = "server") -> Work | None:
         return self.do(

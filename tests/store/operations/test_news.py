@@ -131,8 +131,7 @@ def test_a_recovery_is_told_by_its_alarm_and_by_nothing_else(rig: Rig) -> None:
     for scope in seqs:
         assert worker.heartbeat(scope=scope).fired
     assert len(rig.rows(schema.envelopes)) == 3
-    (told,) = rig.news(boss).alerts
-    assert (told.scope, told.alert.resolution) == ("waits", "recovered")
+    assert rig.news(boss).alerts == (), "it wakes nobody for what is over, and waits in its box"
     rig.advance(301)
     shown = [boss.inbox_poll().envelope for _ in range(3)]
     assert {each.scope: each.resolution for each in shown if each} == {
@@ -218,6 +217,86 @@ def test_a_deadline_that_a_gap_moved_is_nudged_in_its_own_time(rig: Rig) -> None
     assert rig.news(agent).empty
     rig.advance(20)
     assert len(rig.news(agent).nudges) == 1
+
+
+@pytest.mark.requirement("watch.store.nudge")
+def test_a_gap_after_the_nudge_makes_another_deadline_with_a_nudge_of_its_own(rig: Rig) -> None:
+    agent = rig.agent()
+    agent.heartbeat(nudge_seconds=10)
+    rig.advance(25)
+    (first,) = rig.news(agent).nudges
+    rig.gap(100)
+    assert rig.news(agent, held=(first,)).void == (first,)
+    rig.advance(25)
+    (second,) = rig.news(agent).nudges
+    assert second.deadline_watched == first.deadline_watched + 25_000
+
+
+@pytest.mark.requirement("watch.store.nudge-void")
+def test_a_server_learns_which_of_its_nudges_still_stand(rig: Rig) -> None:
+    agent, other = rig.agent("a"), rig.agent("b")
+    scopes = ("beaten", "disarmed", "late", "again", "stands")
+    for scope in scopes:
+        agent.heartbeat(scope=scope, nudge_seconds=10, expect_within_seconds=30)
+        other.heartbeat(scope=scope, nudge_seconds=10, expect_within_seconds=30)
+    rig.advance(20)
+    held = {nudge.scope: nudge for nudge in rig.news(agent).nudges}
+    assert set(held) == set(scopes)
+    asked = tuple(held.values())
+    news = rig.news(agent, "other", held=asked)
+    assert (news.standing, news.void) == (asked, ())
+    agent.heartbeat(scope="beaten")
+    agent.heartbeat(scope="disarmed", disarm=True)
+    agent.heartbeat(scope="again", disarm=True)
+    agent.heartbeat(scope="again")
+    rig.sql("UPDATE switches SET deadline_watched = 0 WHERE scope = 'late'")
+    rig.sweep()
+    rig.statements.clear()
+    news = rig.news(agent, held=asked)
+    assert news.standing == (held["stands"],)
+    assert set(news.void) == {held[scope] for scope in scopes[:4]}
+    assert not [each for each in rig.statements if each.startswith(("UPDATE", "INSERT"))]
+    assert not news.empty
+
+
+@pytest.mark.requirement("watch.store.over")
+@pytest.mark.parametrize("let_go", [True, False])
+def test_an_alert_that_is_resolved_before_its_push_wakes_nobody(rig: Rig, let_go: bool) -> None:
+    worker, boss = rig.agent("w"), rig.agent("b")
+    _die(rig, worker, boss, "beaten", "disarmed", "dead")
+    if let_go:
+        seqs = [alert.seq for alert in rig.news(boss, "one").alerts]
+        rig.pushed(seqs, taken=False, token="one")
+    worker.heartbeat(scope="beaten")
+    worker.heartbeat(scope="disarmed", disarm=True)
+    assert [alert.scope for alert in rig.news(boss, "two").alerts] == ["dead"]
+    rig.advance(61)
+    rig.statements.clear()
+    assert [alert.scope for alert in rig.news(boss, "two").alerts] == ["dead"]
+    assert boss.whoami().total == 3, "each stays in its box"
+    assert worker.switch_status(scope="disarmed").journal[-1].kind == "disarmed"
+
+
+@pytest.mark.requirement("watch.store.over")
+def test_one_that_stands_for_another_death_wakes_all_the_same(rig: Rig) -> None:
+    worker, boss = rig.agent("w"), rig.agent("b")
+    rig.batch(*[boss.ask("send", to=boss.address, objective="mail") for _ in range(968)])
+    _die(rig, worker, boss, *[f"s{i:02}" for i in range(16)])
+    _die(rig, worker, boss, "more")
+    assert worker.heartbeat(scope="s15").fired
+    (*_, last) = rig.news(boss).alerts
+    assert last.alert is not None
+    assert (last.scope, last.alert.resolution, last.alert.folded) == ("s15", "recovered", 1)
+
+
+@pytest.mark.requirement("watch.push.told")
+def test_a_server_learns_of_which_kind_there_is_nothing_for_it(rig: Rig) -> None:
+    worker, boss = rig.agent("w"), rig.agent("b")
+    assert rig.news(boss, most=0).quiet == set()
+    assert rig.news(boss, work=True, reviews=9).quiet == {"alerts", "work", "reviews"}
+    _die(rig, worker, boss, "s")
+    assert rig.news(boss, "one", reviews=9).quiet == {"reviews"}
+    assert rig.news(boss, "two").quiet == {"alerts"}, "another server has it"
 
 
 @pytest.mark.requirement("watch.store.presence")
