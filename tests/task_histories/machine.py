@@ -260,6 +260,12 @@ class TaskHistories(RuleBasedStateMachine):
         self.model.heartbeat(who, args, told)
 
     @rule(server=SERVERS, number=NUMBERS, stranger=NUMBERS)
+    def look_at_the_guard(self, server, number, stranger) -> None:
+        who, id = self.chosen(number, stranger)
+        told = self.call(server, "switch_status", who, scope=f"task:{id}")
+        self.model.guard_seen(who, id, told)
+
+    @rule(server=SERVERS, number=NUMBERS, stranger=NUMBERS)
     def get(self, server, number, stranger) -> None:
         who, id = self.chosen(number, stranger)
         args = {"task_id": id}

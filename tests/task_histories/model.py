@@ -84,7 +84,8 @@ class TaskModel(Model):
                 assert job.expires is not None
                 lapse = self.real_of(job.expires)
                 if job.timeout <= at:
-                    self.settle_alone(job)
+                    self.guard(job)
+                    self.time_out(job)
                 elif lapse < at:
                     self.give_back(job, "switch_fired" if job.guard else "lapsed", lapse)
                 else:
@@ -128,10 +129,6 @@ class TaskModel(Model):
         """Do what is due on a task before anything else is done with it, in its order."""
         if job.status == "claimed" and job.scope is not None:
             self.switch(job.who, job.scope)
-        self.settle_alone(job)
-
-    def settle_alone(self, job: Job) -> None:
-        """What is due on it without the switch of its scope."""
         self.guard(job)
         self.time_out(job)
 
@@ -192,7 +189,7 @@ class TaskModel(Model):
             lapse = self.real_of(job.expires)
             live = self.live(job)
             self.end(job, *((cause, self.real) if live else ("lapsed", lapse)))
-        job.status, job.expires = status, None
+        job.status, job.expires, job.scope, job.guard = status, None, None, False
 
     def claim(self, who: int, args: Told, told: Told) -> None:
         """Take it, unless somebody holds it."""
@@ -311,8 +308,16 @@ class TaskModel(Model):
             self.stop(job, "failed", "failed")
         else:
             self.stop(job, "available", "released")
-        job.scope, job.guard = None, False
         self.record(job, told)
+
+    def guard_seen(self, who: int, id: str, told: Told) -> None:
+        """The switch of a guard: armed just while the claim is in force."""
+        job = self.jobs.get(id)
+        mine = job is not None and job.who == who
+        if mine:
+            self.settle(job)  # type: ignore[arg-type]
+        armed = [view["state"] for view in told["switches"]] == ["armed"]
+        expect("the guard is armed", armed, mine and job.guard)  # type: ignore[union-attr]
 
     # What is told
 

@@ -24,7 +24,15 @@ from mcpl_heartbeat.watch.switches import is_due
 
 
 def settle(tx: Transaction, keys: Collection[Key]) -> Loaded:
-    """Fire what is due on these scopes, and give their switches as they are then."""
+    """Do what is due on these scopes, and give their switches as they are then.
+
+    That is: fire their switches; and where a scope is that of the guard of a task, time that out.
+    """
+    overdue = tasks.past(tx, keys)
+    if overdue:
+        to_end, unread = tasks.to_end(tx, overdue)
+        tasks.put_aside(tx, unread)
+        end(tx, to_end)
     found = switches.load(tx, keys)
     switches.set_aside(tx, found)
     due = [switch for switch in found.switches.values() if is_due(switch, tx.now)]
@@ -35,9 +43,12 @@ def settle(tx: Transaction, keys: Collection[Key]) -> Loaded:
 
 
 def peek(tx: Transaction, keys: Collection[Key]) -> Loaded:
-    """Give the switches of these scopes without writing anything; ``Unsettled`` if one is due."""
+    """Give the switches of these scopes without writing anything; ``Unsettled`` if one is due.
+
+    So it is where ``settle`` would time a task out.
+    """
     found = switches.load(tx, keys)
-    if any(is_due(switch, tx.now) for switch in found.switches.values()):
+    if any(is_due(switch, tx.now) for switch in found.switches.values()) or tasks.past(tx, keys):
         raise Unsettled
     return found
 

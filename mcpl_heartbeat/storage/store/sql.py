@@ -3,8 +3,8 @@
 Statements are made once, at import: then SQLAlchemy compiles each of them once as well.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 import sqlalchemy as sa
@@ -13,6 +13,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from mcpl_heartbeat.storage.store import schema
 from mcpl_heartbeat.storage.store.transaction import Transaction
 
+T = TypeVar("T")
 Key = tuple[str, str]
 """Namespace and scope, or namespace and lease key."""
 
@@ -22,8 +23,17 @@ PENDING = schema.envelopes.c.state == sa.literal_column("'pending'")
 ALERT = schema.envelopes.c.kind == sa.literal_column("'alert'")
 
 
+_PIECE = 1_000
+
+
+def pieces(keys: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Part keys into so many that one statement can take them."""
+    for at in range(0, len(keys), _PIECE):
+        yield keys[at : at + _PIECE]
+
+
 def among(column: sa.ColumnElement[Any]) -> sa.ColumnElement[bool]:
-    """Match rows whose ``column`` is among the parameter ``keys``."""
+    """Match rows whose ``column`` is among the parameter ``keys``, of which there are few."""
     keys: sa.BindParameter[Any] = sa.bindparam("keys", expanding=True)
     return column.in_(keys)
 

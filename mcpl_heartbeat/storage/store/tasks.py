@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from mcpl_heartbeat.storage.store import schema, tasks_rows
 from mcpl_heartbeat.storage.store.rows import CorruptRow
-from mcpl_heartbeat.storage.store.sql import ByKeys, Key, among
+from mcpl_heartbeat.storage.store.sql import ByKeys, Key, among, pieces
 from mcpl_heartbeat.storage.store.transaction import Transaction
 from mcpl_heartbeat.tasks.rows import Task, guard_scope
 
@@ -56,6 +56,7 @@ _WHOLE = (
     .where(_OF_NAMESPACE, _C.id == sa.bindparam("of_id"))
 )
 _ONE = sa.select(*tasks_rows.TASK).where(_OF_NAMESPACE, _C.id == sa.bindparam("of_id"))
+_PAST = sa.select(_C.namespace, _C.id).where(among(_C.id), OPEN, _C.timeout_at <= _REAL)
 _KEYED = sa.select(_C.id).where(
     _OF_NAMESPACE, _C.dedupe_key == sa.bindparam("key"), _C.dedupe_key.is_not(None)
 )
@@ -117,7 +118,20 @@ def load(tx: Transaction, namespace: str, id: str, *, whole: bool) -> Task | Non
 
 def to_end(tx: Transaction, ids: Collection[str]) -> tuple[list[Task], list[str]]:
     """Read tasks with what their timeout needs of them; those that cannot be read come apart."""
-    return _with_words(tx.conn.execute(_TO_END, {"keys": list(ids)}))
+    rows: list[Sequence[Any]] = []
+    for some in pieces(list(ids)):
+        rows += tx.conn.execute(_TO_END, {"keys": some})
+    return _with_words(rows)
+
+
+def past(tx: Transaction, keys: Collection[Key]) -> list[str]:
+    """Name those that are overdue of the tasks whose guards have one of these scopes."""
+    named = {(of, scope.removeprefix(GUARD)) for of, scope in keys if scope.startswith(GUARD)}
+    found: list[str] = []
+    for some in pieces([id for _, id in named]):
+        rows = tx.conn.execute(_PAST, {"keys": some, "real": tx.now.real})
+        found += [id for of, id in rows if (of, id) in named]
+    return found
 
 
 def overdue(tx: Transaction, most: int) -> tuple[list[Task], list[str]]:

@@ -1,12 +1,14 @@
 """How a worker loses a task: by its switch, its guard, the timeout; and what a gap leaves it."""
 
 import json
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from mcpl_heartbeat.storage.store import schema
 from mcpl_heartbeat.storage.store.ports import Unsettled
-from tests.store.operations.rig import Rig, refused
+from tests.store.operations.rig import Agent, Rig, refused
 from tests.store.tasks.queue import beat, claim, get, guard, listed, make, release, submit
 
 ALL = ["release_leases", "mark_failed", "queue_alert"]
@@ -262,3 +264,88 @@ def test_a_guard_and_a_timeout_due_at_once_end_the_task_and_give_nothing_back(ri
     assert (shown.status, shown.epochs[0].cause) == ("timed_out", "timed_out")
     assert rig.sweep().fired + rig.sweep().timed_out == 0
     assert refused(release(agent, id, 2)).code == "task_closed"
+
+
+NAMING: dict[str, Callable[[Agent, str], Any]] = {
+    "heartbeat": lambda agent, scope: agent.heartbeat(scope=scope, expect_within_seconds=600),
+    "disarm": lambda agent, scope: agent.heartbeat(scope=scope, disarm=True),
+    "switch_status": lambda agent, scope: agent.switch_status(scope=scope),
+    "all switches": lambda agent, scope: agent.switch_status(),
+    "resume_packet": lambda agent, scope: agent.resume_packet(scope=scope),
+    "checkpoint_put": lambda agent, scope: agent.checkpoint_put(
+        scope=scope, objective="o", next_action="n"
+    ),
+    "lease": lambda agent, scope: agent.lease(key="k", holder="h", scope=scope, ttl_seconds=60),
+}
+
+
+@pytest.mark.requirement("tasks.store.scope-settles")
+@pytest.mark.parametrize("call", NAMING.values(), ids=NAMING)
+@pytest.mark.parametrize("guarded", [True, False])
+def test_whoever_names_the_scope_of_its_guard_finds_an_overdue_task_over(
+    rig: Rig, call: Callable[[Agent, str], Any], guarded: bool
+) -> None:
+    agent = rig.agent()
+    id = make(agent, timeout_seconds=300)
+    claim(agent, id, **({"guard": guard()} if guarded else {}))
+    scope = f"task:{id}"
+    if not guarded:
+        agent.heartbeat(scope=scope, expect_within_seconds=3600)
+    rig.advance(200)
+    if guarded:
+        beat(agent, id, 2)
+    call(agent, scope)
+    assert [row["status"] for row in rig.rows(schema.tasks)] == ["claimed"], "it is in time"
+    rig.advance(100)
+    call(agent, scope)
+    assert [row["status"] for row in rig.rows(schema.tasks)] == ["timed_out"]
+    (epoch,) = get(agent, id).epochs
+    assert epoch.ended_at == get(agent, id).timeout_at
+    assert len([row for row in rig.rows(schema.envelopes) if row["box"] == "review"]) == 1
+    call(agent, scope)
+    assert rig.sweep().timed_out == 0
+
+
+@pytest.mark.requirement("tasks.store.scope-settles", "tasks.store.one-death")
+def test_a_beat_of_the_guard_of_what_is_over_begins_a_switch_of_its_own(rig: Rig) -> None:
+    agent = rig.agent()
+    id = make(agent, timeout_seconds=300)
+    claim(agent, id, guard=guard())
+    rig.advance(200)
+    beat(agent, id, 2)
+    rig.advance(100)
+    told = agent.heartbeat(scope=f"task:{id}", expect_within_seconds=60)
+    assert (told.generation, told.fired, told.failed) == (2, False, False)
+    assert agent.switch_status(scope=f"task:{id}").switches[0].state == "armed"
+
+
+@pytest.mark.requirement("tasks.store.scope-settles")
+def test_a_look_at_the_guard_of_an_overdue_task_is_left_to_one_that_may_write(rig: Rig) -> None:
+    agent = rig.agent()
+    id = make(agent, timeout_seconds=300)
+    claim(agent, id, guard=guard())
+    rig.advance(200)
+    beat(agent, id, 2)
+    looks = [("switch_status", {"scope": f"task:{id}"}), ("switch_status", {})]
+    looks.append(("resume_packet", {"scope": f"task:{id}"}))
+    for tool, args in looks:
+        agent.look(tool, **args)
+    rig.advance(100)
+    for tool, args in looks:
+        with pytest.raises(Unsettled):
+            agent.look(tool, **args)
+    rig.sweep()
+    for tool, args in looks:
+        assert agent.look(tool, **args)
+
+
+@pytest.mark.requirement("tasks.store.scope-settles", "tasks.store.namespaces")
+def test_nobody_settles_the_task_of_another_by_its_name(rig: Rig) -> None:
+    agent, stranger = rig.agent("a"), rig.agent("b")
+    id = make(agent, timeout_seconds=300)
+    rig.advance(300)
+    stranger.heartbeat(scope=f"task:{id}", expect_within_seconds=60)
+    assert [row["status"] for row in rig.rows(schema.tasks)] == ["available"]
+    assert stranger.look("switch_status", scope=f"task:{id}").switches[0].state == "armed"
+    agent.heartbeat(scope=f"task:{id}", expect_within_seconds=60)
+    assert [row["status"] for row in rig.rows(schema.tasks)] == ["timed_out"]
