@@ -56,10 +56,14 @@ class Drive:
         """Start a server, if it is not there."""
         if self.stores[slot] is None:
             limit = STALLED if self.running else STOPPED
-            store = Store(self.url, clock=self.clock, random=self.random)
+            store = self.made()
             store.open()
             self.stores[slot] = store
             self.sweep(slot, limit)
+
+    def made(self) -> Store:
+        """Make one, not opened yet."""
+        return Store(self.url, clock=self.clock, random=self.random)
 
     def stop(self, slot: int) -> None:
         """Stop a server as it is stopped in good order."""
