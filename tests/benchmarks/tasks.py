@@ -7,13 +7,9 @@ printed as "over" and the exit code stays 0. It is 1 only when a figure could no
 """
 
 import argparse
-import json
-import os
 import platform
-import shutil
 import sqlite3
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -26,11 +22,11 @@ from msgspec import Raw
 from mcpl_heartbeat.shell.desk import Desk
 from mcpl_heartbeat.storage.store.ports import Ask
 from mcpl_heartbeat.watch.failures import Failure
+from tests.benchmarks import report
 from tests.benchmarks.bench import Unmeasurable
 from tests.benchmarks.queues import OUTPUTS, BareQueue, fill, id_of
 from tests.benchmarks.rounds import Goal, Row
 from tests.benchmarks.shelf import Shelf
-from tests.benchmarks.wake import plain, progress, show
 from tests.benchmarks.watched import Watch, wrote
 
 TASKS = 10_000
@@ -186,35 +182,14 @@ def main(arguments: Sequence[str]) -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--only", action="append", choices=list(FIGURES))
-    parser.add_argument("--quick", action="store_true", help="fewer rounds, smaller loads")
-    parser.add_argument("--json", action="store_true", help="with every round, for machines")
-    parser.add_argument("--dir", help="where the stores go (its disk is what commits wait for)")
+    report.add_options(parser, FIGURES)
     options = parser.parse_args(arguments)
-    folder = Path(tempfile.mkdtemp(prefix="tasks-bench-", dir=options.dir))
-    watch = Watch((), folder, options.quick, progress)
-    rows: list[Row] = []
-    failed: dict[str, str] = {}
-    try:
-        for name in options.only or FIGURES:
-            try:
-                rows.extend(FIGURES[name](watch))
-            except (Unmeasurable, OSError) as error:
-                failed[name] = str(error)
-    finally:
-        progress("")
-        shutil.rmtree(folder, ignore_errors=True)
-    about: dict[str, object] = {
-        "bare_python": f"SQLite {sqlite3.sqlite_version} in {platform.python_version()}",
-        "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs",
-        "load_average": round(os.getloadavg()[0], 2),
-        "quick": options.quick,
-    }
-    if options.json:
-        print(json.dumps({**about, "figures": list(map(plain, rows)), "failed": failed}, indent=1))
-    else:
-        show(about, rows, failed)
-    return 1 if failed else 0
+    bare = f"SQLite {sqlite3.sqlite_version} in {platform.python_version()}"
+
+    def watch(folder: Path) -> Watch:
+        return Watch((), folder, options.quick, report.progress)
+
+    return report.run(FIGURES, options, watch, {"bare_python": bare})
 
 
 if __name__ == "__main__":

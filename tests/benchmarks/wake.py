@@ -6,61 +6,31 @@ figure could not be taken, and 2 for a wrong command line.
 """
 
 import argparse
-import json
-import os
-import platform
-import shutil
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from tests.benchmarks import report
 from tests.benchmarks.bare import IMPORT, Bare
-from tests.benchmarks.bench import Unmeasurable
 from tests.benchmarks.figures import FIGURES
-from tests.benchmarks.rounds import Bench, Row
+from tests.benchmarks.rounds import Bench
 from tests.benchmarks.system import python_of
-
-HEAD = ("figure", "unit", "server", "bare", "ratio", "goal", "")
-PAIRED_HEAD = ("figure", "unit", "server", "versus", "bare", "ratio", "to versus", "goal", "")
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the figures asked for and print them; the exit code."""
     options, commands = parse(arguments)
     python = options.python or python_of(commands[0])
-    folder = Path(tempfile.mkdtemp(prefix="wake-bench-", dir=options.dir))
-    bench = Bench(
-        commands, Bare(python, folder), folder, options.quick, not options.no_pin, progress
-    )
-    rows: list[Row] = []
-    failed: dict[str, str] = {}
-    try:
-        bench.bare.run(IMPORT)
-        for name in options.only or FIGURES:
-            try:
-                rows.extend(FIGURES[name](bench))
-            except (Unmeasurable, OSError) as error:
-                failed[name] = str(error)
-    except Unmeasurable as error:
-        failed["bare import"] = str(error)
-    finally:
-        progress("")
-        shutil.rmtree(folder, ignore_errors=True)
-    about = {
-        "commands": [list(command) for command in commands],
-        "bare_python": python,
-        "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs",
-        "load_average": round(os.getloadavg()[0], 2),
-        "quick": options.quick,
-    }
-    if options.json:
-        print(json.dumps({**about, "figures": list(map(plain, rows)), "failed": failed}, indent=1))
-    else:
-        show(about, rows, failed)
-    return 1 if failed else 0
+
+    def bench(folder: Path) -> Bench:
+        bare = Bare(python, folder)
+        bare.run(IMPORT)
+        return Bench(commands, bare, folder, options.quick, not options.no_pin, report.progress)
+
+    about = {"commands": [list(command) for command in commands], "bare_python": python}
+    return report.run(FIGURES, options, bench, about)
 
 
 def parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[list[str]]]:
@@ -71,12 +41,7 @@ def parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[list[str]]
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "--only", metavar="NAME", action="append", choices=list(FIGURES), help=", ".join(FIGURES)
-    )
-    parser.add_argument("--quick", action="store_true", help="fewer rounds, smaller loads")
-    parser.add_argument("--json", action="store_true", help="with every round, for machines")
-    parser.add_argument("--dir", help="where the files go (its disk is what saves are measured on)")
+    report.add_options(parser, FIGURES)
     parser.add_argument("--no-pin", action="store_true", help="leave calls to the scheduler's luck")
     parser.add_argument("--python", help="for the bare programs (default: the command's own)")
     before, _, after = (
@@ -94,81 +59,6 @@ def parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[list[str]]
     if not all(commands):
         parser.error("say which server: wake.py -- COMMAND…, for example -- mcpl-heartbeat --stdio")
     return options, commands
-
-
-def progress(text: str) -> None:
-    """One line that replaces itself on a terminal; elsewhere only the first of each figure."""
-    if sys.stderr.isatty():
-        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
-    elif text.endswith("warming up"):
-        print(text, file=sys.stderr, flush=True)
-
-
-def plain(row: Row) -> dict[str, object]:
-    """A row for machines."""
-    paired = len(row.rounds) > 2
-    return {
-        "figure": row.name,
-        "unit": row.unit,
-        "server": row.value(0),
-        "versus": row.value(1) if paired else None,
-        "bare": row.bare,
-        "ratio": row.ratio(0),
-        "goal": f"{row.goal.of} {row.goal.sense} {row.goal.bound:g}" if row.goal else None,
-        "reached": row.reached(),
-        "faults": row.faults,
-        "rounds": dict(zip(("bare", "server", "versus"), row.rounds, strict=False)),
-    }
-
-
-def cells(row: Row, paired: bool) -> list[str]:
-    """A row for people."""
-    ratio, goal = row.ratio(0), row.goal
-    said = [row.name, row.unit, number(row.value(0))]
-    if paired:
-        said.append(number(row.value(1)))
-    said += [number(row.bare), number(ratio)]
-    if paired:
-        said.append(number(row.value(0) / row.value(1) if row.value(1) else None))
-    said.append(f"{goal.of} {goal.sense} {goal.bound:,g}" if goal else "")
-    said.append({True: "ok", False: "over", None: ""}[row.reached()])
-    return said
-
-
-def number(value: float | None) -> str:
-    """Three figures that mean something."""
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
-
-
-def show(about: dict[str, object], rows: Sequence[Row], failed: dict[str, str]) -> None:
-    """The table, with rich where it is installed, and what does not fit into it below."""
-    paired = any(len(row.rounds) > 2 for row in rows)
-    head = PAIRED_HEAD if paired else HEAD
-    lines = [cells(row, paired) for row in rows]
-    print(f"{about['system']}, load {about['load_average']}, bare: {about['bare_python']}")
-    try:
-        from rich.console import Console
-        from rich.table import Table
-    except ImportError:
-        widths = [max(map(len, column)) for column in zip(head, *lines, strict=True)]
-        for said in (head, *lines):
-            print("  ".join(word.ljust(width) for word, width in zip(said, widths, strict=True)))
-    else:
-        table = Table(*head, box=None)
-        for column in table.columns[2:-2]:
-            column.justify = "right"
-        for said in lines:
-            table.add_row(*said, style="red" if said[-1] == "over" else "")
-        console = Console(highlight=False)
-        console.width = max(console.width, 110)
-        console.print(table)
-    for row in rows:
-        for fault in row.faults:
-            print(f"{row.name}: {fault}")
-    for name, reason in failed.items():
-        print(f"{name}: not measured: {reason}")
 
 
 if __name__ == "__main__":

@@ -6,52 +6,28 @@ could not be taken, and 2 for a wrong command line.
 """
 
 import argparse
-import json
-import os
 import platform
-import shutil
 import sqlite3
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.benchmarks.bench import Unmeasurable
+from tests.benchmarks import report
 from tests.benchmarks.load import command_of
-from tests.benchmarks.rounds import Row
-from tests.benchmarks.wake import plain, progress, show
 from tests.benchmarks.watched import FIGURES, Watch
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the figures asked for and print them; the exit code."""
     options, command = parse(arguments)
-    folder = Path(tempfile.mkdtemp(prefix="watch-bench-", dir=options.dir))
-    watch = Watch(command, folder, options.quick, progress)
-    rows: list[Row] = []
-    failed: dict[str, str] = {}
-    try:
-        for name in options.only or FIGURES:
-            try:
-                rows.extend(FIGURES[name](watch))
-            except (Unmeasurable, OSError) as error:
-                failed[name] = str(error)
-    finally:
-        progress("")
-        shutil.rmtree(folder, ignore_errors=True)
-    about = {
-        "bare_python": f"SQLite {sqlite3.sqlite_version} in {platform.python_version()}",
-        "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs",
-        "load_average": round(os.getloadavg()[0], 2),
-        "quick": options.quick,
-    }
-    if options.json:
-        print(json.dumps({**about, "figures": list(map(plain, rows)), "failed": failed}, indent=1))
-    else:
-        show(about, rows, failed)
-    return 1 if failed else 0
+    bare = f"SQLite {sqlite3.sqlite_version} in {platform.python_version()}"
+
+    def watch(folder: Path) -> Watch:
+        return Watch(command, folder, options.quick, report.progress)
+
+    return report.run(FIGURES, options, watch, {"bare_python": bare})
 
 
 def parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
@@ -62,12 +38,7 @@ def parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "--only", metavar="NAME", action="append", choices=list(FIGURES), help=", ".join(FIGURES)
-    )
-    parser.add_argument("--quick", action="store_true", help="fewer rounds, smaller loads")
-    parser.add_argument("--json", action="store_true", help="with every round, for machines")
-    parser.add_argument("--dir", help="where the stores go (its disk is what commits wait for)")
+    report.add_options(parser, FIGURES)
     before, after = list(arguments), []
     if "--" in before:
         cut = before.index("--")
