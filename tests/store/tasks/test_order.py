@@ -62,12 +62,14 @@ def test_what_gives_a_task_back_leaves_its_guard_nothing_to_tell(rig: Rig, look:
     id = make(agent, lease_seconds=60)
     agent.heartbeat(expect_within_seconds=30, on_expiry=ALERT, notify_address=agent.address)
     claim(agent, id, scope="s", guard=alerting(agent))
+    deadline = rig.now.tell(rig.real + 30_000)
     rig.advance(90)
     look(rig, agent, id)
     rig.sweep()
     assert alerts(rig) == [("s", [id])]
     assert states(rig)[f"task:{id}"] == "disarmed"
-    assert end_of(agent, id) == "switch_fired"
+    (epoch,) = get(agent, id).epochs[:1]
+    assert (epoch.cause, epoch.ended_at) == ("switch_fired", deadline)
     rig.advance(3600)
     rig.sweep()
     assert len(alerts(rig)) == 1
@@ -175,6 +177,62 @@ def test_a_timeout_that_was_reached_in_a_gap_comes_after_the_deadline_before_it(
     rig.sweep()
     assert alerts(rig) == [(f"task:{id}", [id])]
     assert end_of(agent, id) == "switch_fired"
+
+
+@pytest.mark.requirement("tasks.store.in-order", "tasks.machine.audit")
+@pytest.mark.parametrize(("window", "cause"), [(30, "switch_fired"), (31, "lapsed")])
+def test_audit_alert_journal_and_handover_agree_on_what_ended_a_claim_and_when(
+    rig: Rig, look: Look, window: int, cause: str
+) -> None:
+    agent = rig.agent()
+    id = make(agent, lease_seconds=30)
+    agent.heartbeat(expect_within_seconds=window, on_expiry=ALERT, notify_address=agent.address)
+    claim(agent, id, scope="s", agent_id="w-1")
+    ended = rig.now.tell(rig.real + 30_000)
+    rig.advance(90)
+    look(rig, agent, id)
+    rig.sweep()
+    listed_as_lost = [id] if cause == "switch_fired" else []
+    shown = get(agent, id)
+    assert (shown.epochs[0].cause, shown.epochs[0].ended_at) == (cause, ended)
+    assert alerts(rig) == [("s", listed_as_lost)]
+    (death,) = agent.resume_packet(scope="s").deaths
+    assert [task["id"] for task in death.released_tasks] == listed_as_lost
+    assert (shown.handover.epoch, shown.handover.agent_id) == (2, "w-1")
+    assert shown.handover.cause == cause
+    if shown.status == "available":
+        assert refused(submit(agent, id, 2)).code == "lease_expired"
+        assert agent.claim_agent_task(task_id=id).handover.cause == cause
+
+
+@pytest.mark.requirement("tasks.store.in-order", "tasks.machine.audit")
+def test_a_claim_that_a_switch_took_before_a_gap_ended_before_the_gap(rig: Rig) -> None:
+    agent = rig.agent()
+    id = make(agent)
+    agent.heartbeat()
+    claim(agent, id, scope="s")
+    deadline = rig.now.tell(rig.real + 30_000)
+    rig.advance(31)
+    rig.gap(600)
+    rig.sweep()
+    (epoch,) = get(agent, id).epochs
+    assert (epoch.cause, epoch.ended_at) == ("switch_fired", deadline)
+
+
+@pytest.mark.requirement("tasks.store.one-death")
+def test_the_guard_of_what_had_lapsed_is_disarmed_by_the_fire_that_finds_it(rig: Rig) -> None:
+    """Somebody has beaten it by hand, beyond the lease and the switch of the scope."""
+    agent = rig.agent()
+    id = make(agent, lease_seconds=30)
+    agent.heartbeat(expect_within_seconds=60, on_expiry=ALERT, notify_address=agent.address)
+    claim(agent, id, scope="s", guard=alerting(agent))
+    agent.heartbeat(scope=f"task:{id}", expect_within_seconds=90)
+    rig.advance(60)
+    assert rig.sweep().fired == 1
+    assert (end_of(agent, id), states(rig)[f"task:{id}"]) == ("lapsed", "disarmed")
+    rig.advance(60)
+    assert rig.sweep().fired == 0
+    assert alerts(rig) == [("s", [])]
 
 
 @pytest.mark.requirement("tasks.store.in-order")

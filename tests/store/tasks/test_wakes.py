@@ -3,7 +3,7 @@
 import pytest
 
 from tests.store.operations.rig import Agent, Rig
-from tests.store.tasks.queue import beat, claim, make, release, submit
+from tests.store.tasks.queue import beat, claim, get, make, release, submit
 
 pytestmark = pytest.mark.requirement("tasks.push.once")
 
@@ -174,3 +174,26 @@ def test_a_fire_tells_nothing_of_a_claim_that_had_lapsed_and_was_told_then(rig: 
     rig.advance(12)
     assert rig.sweep().fired == 1
     assert _tell(rig, agent) is None
+
+
+@pytest.mark.parametrize("swept_after", [0, 20, 200])
+def test_what_a_fire_gave_back_is_told_once_though_the_fire_was_noticed_late(
+    rig: Rig, swept_after: float
+) -> None:
+    """It was lost at the deadline, which lies before the last wake; nobody saw that till then."""
+    agent = _awaiting(rig)
+    id = make(agent, lease_seconds=100)
+    agent.heartbeat(scope="x", expect_within_seconds=10)
+    claim(agent, id, scope="x")
+    deadline = rig.now.tell(rig.real + 10_000)
+    rig.advance(15)
+    make(agent)
+    assert _tell(rig, agent) == 1
+    rig.advance(swept_after)
+    lapsed = swept_after > 100
+    if lapsed:
+        assert _tell(rig, agent) == 2, "its lease has run out, whatever else took it before"
+    assert rig.sweep().fired == 1
+    assert _tell(rig, agent) == (None if lapsed else 2)
+    assert _tell(rig, agent) is None
+    assert get(agent, id).epochs[0].ended_at == deadline
