@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from mcpl_heartbeat.tasks import contract, moves, refusals, reviews, views
+from mcpl_heartbeat.tasks import contract, guards, moves, refusals, reviews, views
 from mcpl_heartbeat.tasks.arguments import (
     ClaimAgentTaskArguments,
     CreateAgentTaskArguments,
@@ -24,7 +24,7 @@ from mcpl_heartbeat.tasks.results import (
     ReleaseAgentTaskResult,
     SubmitAgentTaskResult,
 )
-from mcpl_heartbeat.tasks.rows import Cause, Field, Task, guard_scope
+from mcpl_heartbeat.tasks.rows import Cause, Field, Task
 from mcpl_heartbeat.tasks.states import (
     CLOSED,
     TABLE,
@@ -41,7 +41,7 @@ from mcpl_heartbeat.watch.arguments import HeartbeatArguments
 from mcpl_heartbeat.watch.clock import Reading
 from mcpl_heartbeat.watch.failures import Failure
 from mcpl_heartbeat.watch.results import Result
-from mcpl_heartbeat.watch.rows import DEFAULT_ACTIONS, Envelope, FreedTask
+from mcpl_heartbeat.watch.rows import Envelope, FreedTask
 
 __all__ = [
     "CLOSED",
@@ -58,7 +58,6 @@ __all__ = [
     "create",
     "created_result",
     "give_back",
-    "guard_beat",
     "heartbeat",
     "is_lapsed",
     "is_live",
@@ -229,7 +228,7 @@ def claim(task: Task | None, arguments: ClaimAgentTaskArguments, now: Reading) -
     # A guard that still stands is another claim's: it must not fire for this one.
     guard = moves.disarm(task)
     if arguments.guard is not UNSET:
-        guard += (guard_beat(changed, arguments),)
+        guard += (guards.arm(changed, arguments),)
     return Change(
         task=changed,
         ends=ends,
@@ -240,8 +239,13 @@ def claim(task: Task | None, arguments: ClaimAgentTaskArguments, now: Reading) -
     )
 
 
-def heartbeat(task: Task | None, arguments: HeartbeatAgentTaskArguments, now: Reading) -> Change:
-    """Hold it for one more lease from now, and with it the guard."""
+def heartbeat(
+    task: Task | None,
+    arguments: HeartbeatAgentTaskArguments,
+    now: Reading,
+    down: guards.Down | None = None,
+) -> Change:
+    """Hold it for one more lease from now, and with it the guard, which may be ``down``."""
     held = check(task, arguments.execution_epoch, now)
     if isinstance(held, Failure):
         return Change(result=held)
@@ -250,15 +254,13 @@ def heartbeat(task: Task | None, arguments: HeartbeatAgentTaskArguments, now: Re
         updated_at=now.real,
         expires_watched=now.watched + held.lease_ms,
     )
-    beat = HeartbeatArguments(
-        scope=guard_scope(held.id), expect_within_seconds=held.lease_ms // 1000
-    )
+    said = () if down is None else (down.note,)
     return Change(
         task=changed,
         beat=True,
-        guard=(beat,) if held.guard else (),
+        guard=(guards.beat(held, down),) if held.guard else (),
         result=HeartbeatAgentTaskResult(
-            **views.metadata(changed, now), notes=views.not_renewed(changed)
+            **views.metadata(changed, now), notes=(*said, *views.not_renewed(changed))
         ),
     )
 
@@ -314,23 +316,6 @@ def release(task: Task | None, arguments: ReleaseAgentTaskArguments, now: Readin
         ended_at=now.real,
         guard=moves.disarm(held),
         result=ReleaseAgentTaskResult(**views.metadata(changed, now)),
-    )
-
-
-def guard_beat(task: Task, arguments: ClaimAgentTaskArguments) -> HeartbeatArguments:
-    """The call of ``heartbeat`` that arms the guard of a claim, for as long as its lease.
-
-    It names what is done at expiry in any case, so that nothing is taken over from whoever may
-    have beaten this scope before.
-    """
-    assert arguments.guard is not UNSET
-    on_expiry = arguments.guard.on_expiry
-    return HeartbeatArguments(
-        scope=guard_scope(task.id),
-        expect_within_seconds=task.lease_ms // 1000,
-        on_expiry=list(DEFAULT_ACTIONS) if on_expiry is UNSET else on_expiry,
-        notify_address=arguments.guard.notify_address,
-        agent_id=arguments.agent_id,
     )
 
 

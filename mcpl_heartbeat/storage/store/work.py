@@ -15,13 +15,22 @@ import msgspec
 import sqlalchemy as sa
 from msgspec import UNSET
 
-from mcpl_heartbeat.storage.store import beats, due, epochs, schema, tasks, timeouts
+from mcpl_heartbeat.storage.store import (
+    beats,
+    due,
+    epochs,
+    identities,
+    schema,
+    switches,
+    tasks,
+    timeouts,
+)
 from mcpl_heartbeat.storage.store.ports import Outcome, Unsettled
 from mcpl_heartbeat.storage.store.sql import ARMED, Key
 from mcpl_heartbeat.storage.store.switches import Loaded
 from mcpl_heartbeat.storage.store.tasks import Corrupt
 from mcpl_heartbeat.storage.store.transaction import Transaction
-from mcpl_heartbeat.tasks import machine, refusals, views
+from mcpl_heartbeat.tasks import guards, machine, refusals, views
 from mcpl_heartbeat.tasks.arguments import (
     ClaimAgentTaskArguments,
     CreateAgentTaskArguments,
@@ -36,11 +45,13 @@ from mcpl_heartbeat.tasks.results import (
     ListAgentTasksResult,
     PaginationView,
 )
-from mcpl_heartbeat.tasks.rows import Task
+from mcpl_heartbeat.tasks.rows import Task, guard_scope
 from mcpl_heartbeat.watch.beats import inbox_only
+from mcpl_heartbeat.watch.clock import Reading
 from mcpl_heartbeat.watch.failures import Failure, invalid
 from mcpl_heartbeat.watch.results import HeartbeatResult
 from mcpl_heartbeat.watch.rows import Identity
+from mcpl_heartbeat.watch.switches import split_address
 
 MOST_DUE = 200
 """How many switches that are due a list fires before it looks; the sweep does the rest."""
@@ -125,7 +136,24 @@ def claim(tx: Transaction, who: Identity, arguments: ClaimAgentTaskArguments) ->
 
 def heartbeat(tx: Transaction, who: Identity, arguments: HeartbeatAgentTaskArguments) -> Outcome:
     """Hold a task for longer."""
-    return _change(tx, who, arguments.task_id, arguments, machine.heartbeat)
+
+    def decide(
+        task: Task | None, arguments: HeartbeatAgentTaskArguments, now: Reading
+    ) -> machine.Change:
+        return machine.heartbeat(task, arguments, now, _down(tx, task))
+
+    return _change(tx, who, arguments.task_id, arguments, decide)
+
+
+def _down(tx: Transaction, task: Task | None) -> guards.Down | None:
+    """Look whether the guard of a claim was disarmed by hand."""
+    if task is None or not task.guard:
+        return None
+    key = (task.namespace, guard_scope(task.id))
+    switch = switches.load(tx, [key]).switches.get(key)
+    notify = None if switch is None or switch.state == "armed" else switch.notify
+    agents = {split_address(notify)[0]} if notify else set()
+    return guards.down(task, switch, registered=agents == identities.registered(tx, agents))
 
 
 def submit(tx: Transaction, who: Identity, arguments: SubmitAgentTaskArguments) -> Outcome:
@@ -167,19 +195,19 @@ def _change(  # noqa: PLR0913 - what is to be done, on what, for whom
             if isinstance(outcome, Failure):
                 part.rollback()
                 return outcome
-    return _delivered(change.result, taken)
+    return _delivered(change, taken)
 
 
-def _delivered(result: Outcome, guard: Sequence[Outcome]) -> Outcome:
-    """Add to the reply of a claim whether the alert of its guard can wake anybody."""
-    if not isinstance(result, ClaimAgentTaskResult):
-        return result
+def _delivered(change: machine.Change, guard: Sequence[Outcome]) -> Outcome:
+    """Add to a reply whether the alert of the guard that it tells of as armed can wake anybody."""
     notes = [
         inbox_only(beat.notify_address)
-        for beat in guard
-        if isinstance(beat, HeartbeatResult) and beat.alert_delivery == "inbox"
+        for sent, beat in zip(change.guard, guard, strict=True)
+        if sent.on_expiry is not UNSET
+        and isinstance(beat, HeartbeatResult)
+        and beat.alert_delivery == "inbox"
     ]
-    return msgspec.structs.replace(result, notes=(*result.notes, *notes))
+    return msgspec.structs.replace(change.result, notes=(*change.result.notes, *notes))
 
 
 def _keep(tx: Transaction, before: Task, change: machine.Change) -> None:
