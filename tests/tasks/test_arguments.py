@@ -7,12 +7,11 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from mcpl_heartbeat.catalogue import TOOLS as ALL
-from mcpl_heartbeat.mcp.arguments import Accepted, Refused, check
+from mcpl_heartbeat.mcp.arguments import Accepted, check
 from mcpl_heartbeat.mcp.tools import Tool, schema
 from mcpl_heartbeat.tasks.arguments import MAX_JSON, FieldArguments, GuardArguments
 from mcpl_heartbeat.tasks.tools import BY_NAME, TOOLS
-from mcpl_heartbeat.wake.tools import TOOLS as WAKE
+from tests.mcp.declared import problems, taken
 
 ID = "3F2a9c1e-5b7d-4e8f-9a01-2b3c4d5e6f70"
 ADDRESS = "agent:abcdefghijklmnop"
@@ -29,25 +28,6 @@ NEEDED: dict[str, dict[str, Any]] = {
     "submit_agent_task": {**HELD, "outputs": {"total": {"value": 1}}},
     "release_agent_task": HELD,
 }
-
-
-def call(tool: str, **arguments: Any) -> Accepted | Refused:
-    outcome = check(BY_NAME[tool], msgspec.Raw(json.dumps(arguments).encode()), (*WAKE, *ALL))
-    assert isinstance(outcome, Accepted | Refused)
-    return outcome
-
-
-def taken(tool: str, **arguments: Any) -> Any:
-    outcome = call(tool, **arguments)
-    assert isinstance(outcome, Accepted), outcome
-    assert outcome.ignored == ()
-    return outcome.arguments
-
-
-def problems(tool: str, **arguments: Any) -> dict[str, str]:
-    outcome = call(tool, **arguments)
-    assert isinstance(outcome, Refused), outcome
-    return {problem.argument: problem.text for problem in outcome.problems}
 
 
 # --- each argument -----------------------------------------------------------------------------

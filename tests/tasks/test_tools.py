@@ -2,14 +2,12 @@
 
 from typing import Any
 
-import jsonschema
-import msgspec
 import pytest
 from msgspec import Raw
 
 from mcpl_heartbeat import catalogue
 from mcpl_heartbeat.mcp.lifecycle import VERSIONS
-from mcpl_heartbeat.mcp.tools import Tool, encoded_tools_list, schema, tools_list
+from mcpl_heartbeat.mcp.tools import Tool, schema, tools_list
 from mcpl_heartbeat.policy.manifest import HEARTBEAT, TASKS, WATCH, manifest
 from mcpl_heartbeat.tasks import results as r
 from mcpl_heartbeat.tasks.tools import BY_NAME, READS, TOOLS
@@ -18,6 +16,7 @@ from mcpl_heartbeat.wake.tools import TOOLS as WAKE
 from mcpl_heartbeat.watch.failures import STATUS, failure, unavailable
 from mcpl_heartbeat.watch.results import Result
 from mcpl_heartbeat.watch.tools import TOOLS as WATCH_TOOLS
+from tests.mcp.declared import fits, hints, names, no_host_drops, unsaid
 
 KEY = "agent_key"
 NOW = "2026-12-01T12:00:00.000Z"
@@ -26,9 +25,6 @@ ID = "3f2a9c1e-5b7d-4e8f-9a01-2b3c4d5e6f70"
 
 @pytest.mark.requirement("tasks.tools.list")
 def test_the_seven_tools_and_their_arguments() -> None:
-    def names(tool: Tool) -> set[str]:
-        return set(schema(tool.arguments)["properties"])
-
     assert {tool.name: names(tool) - {KEY} for tool in TOOLS} == {
         "create_agent_task": {
             "input_snapshot",
@@ -82,30 +78,10 @@ def test_the_five_tools_take_what_the_seed_takes() -> None:
     }
 
 
-def walk(node: Any) -> Any:
-    yield node
-    if isinstance(node, dict | list):
-        for item in node.values() if isinstance(node, dict) else node:
-            yield from walk(item)
-
-
 @pytest.mark.requirement("tasks.tools.schema", "mcp.tools-schema")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_no_schema_makes_a_host_drop_the_tool(version: str) -> None:
-    for tool in msgspec.json.decode(encoded_tools_list(TOOLS, version))["tools"]:
-        for key in ("inputSchema", "outputSchema"):
-            if key not in tool:
-                continue
-            root = tool[key]
-            jsonschema.Draft202012Validator.check_schema(root)
-            assert root["type"] == "object"
-            assert isinstance(root["properties"], dict)
-            banned = {"oneOf", "allOf", "not", "$ref", "$defs"}
-            # Only a result can be null, and says so.
-            banned |= {"anyOf"} if key == "inputSchema" else set()
-            for node in walk(root):
-                if isinstance(node, dict):
-                    assert node.keys().isdisjoint(banned)
+    no_host_drops(TOOLS, version)
 
 
 @pytest.mark.requirement("tasks.tools.schema")
@@ -123,9 +99,6 @@ def test_unknown_names_are_forbidden_and_every_argument_is_described(tool: Tool)
 
 @pytest.mark.requirement("tasks.tools.annotations", "mcp.tools-annotations", "mcp.tools-class")
 def test_hints_and_classes() -> None:
-    def hints(tool: Tool) -> tuple[bool, bool, bool, bool]:
-        return tool.read_only, tool.idempotent, tool.destructive, tool.open_world
-
     assert {tool.name: hints(tool) for tool in TOOLS} == {
         "create_agent_task": (False, False, True, False),
         "list_agent_tasks": (True, True, False, False),
@@ -180,12 +153,7 @@ def test_hints_and_classes() -> None:
     ],
 )
 def test_every_rule_is_stated(tool: str, argument: str | None, words: list[str]) -> None:
-    declared = BY_NAME[tool]
-    text = declared.description
-    if argument is not None:
-        text = schema(declared.arguments)["properties"][argument]["description"]
-    for word in words:
-        assert word in text
+    assert unsaid(tool, argument, words) == []
 
 
 @pytest.mark.requirement("tasks.tools.words")
@@ -287,12 +255,6 @@ RESULTS = [
     ("submit_agent_task", r.SubmitAgentTaskResult(**TOLD, replayed=True)),
     ("release_agent_task", r.ReleaseAgentTaskResult(**TOLD)),
 ]
-
-
-def fits(tool: Tool, value: msgspec.Struct) -> None:
-    sent = msgspec.json.decode(msgspec.json.encode(value))
-    jsonschema.Draft202012Validator(schema(tool.result)).validate(sent)
-    assert set(sent) <= set(schema(tool.result)["properties"])
 
 
 @pytest.mark.requirement("tasks.tools.results", "mcp.structured-content")

@@ -7,11 +7,10 @@ import msgspec
 import pytest
 
 from mcpl_heartbeat.mcp.lifecycle import VERSIONS
-from mcpl_heartbeat.mcp.tools import Tool, encoded_tools_list, schema, tools_list
+from mcpl_heartbeat.mcp.tools import encoded_tools_list, schema, tools_list
 from mcpl_heartbeat.wake import tools as wake
 from mcpl_heartbeat.wake.tools import TOOLS
-
-BY_NAME = {tool.name: tool for tool in TOOLS}
+from tests.mcp.declared import fits, hints, unsaid
 
 
 # --- what they say of themselves ---------------------------------------------------------------
@@ -76,9 +75,6 @@ def test_no_schema_makes_a_host_drop_the_tool(version: str) -> None:
 
 @pytest.mark.requirement("mcp.tools-annotations", "mcp.tools-class")
 def test_hints_and_class() -> None:
-    def hints(tool: Tool) -> tuple[bool, bool, bool, bool]:
-        return tool.read_only, tool.idempotent, tool.destructive, tool.open_world
-
     assert {tool.name: hints(tool) for tool in TOOLS} == {
         "heartbeat_status": (True, True, False, False),
         "heartbeat_configure": (False, True, False, False),
@@ -120,11 +116,7 @@ def test_hints_and_class() -> None:
     ],
 )
 def test_every_rule_is_stated(tool: str, argument: str | None, words: list[str]) -> None:
-    declared = BY_NAME[tool]
-    text = declared.description
-    if argument is not None:
-        text = schema(declared.arguments)["properties"][argument]["description"]
-    assert [word for word in words if word not in text] == []
+    assert unsaid(tool, argument, words) == []
 
 
 @pytest.mark.requirement("mcp.tools-rules-stated", "host.37")
@@ -180,9 +172,7 @@ STATUS: dict[str, Any] = {
 )
 def test_results_fit_their_schema(result: msgspec.Struct) -> None:
     tool = next(tool for tool in TOOLS if tool.result is type(result))
-    sent = msgspec.json.decode(msgspec.json.encode(result))
-    jsonschema.validate(sent, schema(tool.result))
-    assert set(sent) <= set(schema(tool.result)["properties"])
+    fits(tool, result)
 
 
 @pytest.mark.requirement("mcp.tools-output-schema")

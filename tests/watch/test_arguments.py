@@ -7,10 +7,11 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from mcpl_heartbeat.mcp.arguments import Accepted, Refused, check
+from mcpl_heartbeat.mcp.arguments import Accepted, check
 from mcpl_heartbeat.mcp.tools import Tool, schema
 from mcpl_heartbeat.wake.tools import TOOLS as WAKE
 from mcpl_heartbeat.watch.tools import BY_NAME, TOOLS
+from tests.mcp.declared import problems, taken
 
 ADDRESS = "agent:abcdefghijklmnop"
 HEARTBEAT = BY_NAME["heartbeat"]
@@ -26,25 +27,6 @@ NEEDED: dict[str, dict[str, Any]] = {
     "checkpoint_put": {"scope": "s", "objective": "o", "next_action": "n"},
     "resume_packet": {"scope": "s"},
 }
-
-
-def call(tool: str, **arguments: Any) -> Accepted | Refused:
-    outcome = check(BY_NAME[tool], msgspec.Raw(json.dumps(arguments).encode()), (*WAKE, *TOOLS))
-    assert isinstance(outcome, Accepted | Refused)
-    return outcome
-
-
-def taken(tool: str, **arguments: Any) -> Any:
-    outcome = call(tool, **arguments)
-    assert isinstance(outcome, Accepted), outcome
-    assert outcome.ignored == ()
-    return outcome.arguments
-
-
-def problems(tool: str, **arguments: Any) -> dict[str, str]:
-    outcome = call(tool, **arguments)
-    assert isinstance(outcome, Refused), outcome
-    return {problem.argument: problem.text for problem in outcome.problems}
 
 
 # --- each argument -----------------------------------------------------------------------------

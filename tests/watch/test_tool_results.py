@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import jsonschema
 import msgspec
 import pytest
 from msgspec import UNSET, Raw
@@ -11,6 +10,7 @@ from mcpl_heartbeat.mcp.tools import Tool, schema
 from mcpl_heartbeat.watch import results as r
 from mcpl_heartbeat.watch.failures import STATUS, Failure, failure, unavailable
 from mcpl_heartbeat.watch.tools import BY_NAME, TOOLS
+from tests.mcp.declared import fits
 
 NOW = "2026-12-02T00:00:00.000Z"
 SWITCH = r.SwitchView(
@@ -163,12 +163,6 @@ RESULTS: list[tuple[str, r.Result]] = [
         ),
     ),
 ]
-
-
-def fits(tool: Tool, value: msgspec.Struct) -> None:
-    sent = msgspec.json.decode(msgspec.json.encode(value))
-    jsonschema.Draft202012Validator(schema(tool.result)).validate(sent)
-    assert set(sent) <= set(schema(tool.result)["properties"])
 
 
 @pytest.mark.requirement("watch.tools.results", "mcp.structured-content")

@@ -1,25 +1,19 @@
 """The thirteen tools: what they say of themselves."""
 
-from typing import Any
-
-import jsonschema
-import msgspec
 import pytest
 
 from mcpl_heartbeat.mcp.lifecycle import VERSIONS
-from mcpl_heartbeat.mcp.tools import Tool, encoded_tools_list, schema, tools_list
+from mcpl_heartbeat.mcp.tools import Tool, schema, tools_list
 from mcpl_heartbeat.policy.manifest import HEARTBEAT, WATCH, manifest
 from mcpl_heartbeat.wake.tools import TOOLS as WAKE
 from mcpl_heartbeat.watch.tools import BY_NAME, READS, REQUIRES_SECRET, TOOLS
+from tests.mcp.declared import hints, names, no_host_drops, unsaid
 
 KEY = "agent_key"
 
 
 @pytest.mark.requirement("watch.tools.list")
 def test_the_thirteen_tools_and_their_arguments() -> None:
-    def names(tool: Tool) -> set[str]:
-        return set(schema(tool.arguments)["properties"])
-
     assert {tool.name: names(tool) - {KEY} for tool in TOOLS} == {
         "heartbeat": {
             "scope",
@@ -85,33 +79,10 @@ def test_heartbeat_takes_what_the_seed_says() -> None:
     assert root["additionalProperties"] is False
 
 
-def walk(node: Any) -> Any:
-    yield node
-    if isinstance(node, dict | list):
-        for item in node.values() if isinstance(node, dict) else node:
-            yield from walk(item)
-
-
 @pytest.mark.requirement("watch.tools.schema", "mcp.tools-schema", "field.41")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_no_schema_makes_a_host_drop_the_tool(version: str) -> None:
-    for tool in msgspec.json.decode(encoded_tools_list((*WAKE, *TOOLS), version))["tools"]:
-        for key in ("inputSchema", "outputSchema"):
-            if key not in tool:
-                continue
-            root = tool[key]
-            jsonschema.Draft202012Validator.check_schema(root)
-            assert root["type"] == "object"
-            assert isinstance(root["properties"], dict)
-            banned = {"oneOf", "allOf", "not", "$ref", "$defs"}
-            # Only a result can be null, and says so.
-            banned |= {"anyOf"} if key == "inputSchema" else set()
-            for node in walk(root):
-                if isinstance(node, dict):
-                    assert node.keys().isdisjoint(banned)
-                    assert isinstance(node.get("type", ""), str | dict)
-                    for choice in node.get("anyOf", ()):
-                        assert set(choice) <= {"type", "enum", "properties", "required"}
+    no_host_drops((*WAKE, *TOOLS), version)
 
 
 @pytest.mark.requirement("watch.tools.schema")
@@ -122,9 +93,6 @@ def test_unknown_names_are_forbidden_in_the_schema(tool: Tool) -> None:
 
 @pytest.mark.requirement("watch.tools.annotations", "mcp.tools-annotations", "mcp.tools-class")
 def test_hints_and_classes() -> None:
-    def hints(tool: Tool) -> tuple[bool, bool, bool, bool]:
-        return tool.read_only, tool.idempotent, tool.destructive, tool.open_world
-
     assert {tool.name: hints(tool) for tool in TOOLS} == {
         "heartbeat": (False, True, False, False),
         "switch_status": (True, True, False, False),
@@ -186,11 +154,7 @@ def test_hints_and_classes() -> None:
     ],
 )
 def test_every_rule_is_stated(tool: str, argument: str | None, words: list[str]) -> None:
-    declared = BY_NAME[tool]
-    text = declared.description
-    if argument is not None:
-        text = schema(declared.arguments)["properties"][argument]["description"]
-    assert [word for word in words if word not in text] == []
+    assert unsaid(tool, argument, words) == []
 
 
 @pytest.mark.requirement("field.47.one-missed")
