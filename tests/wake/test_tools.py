@@ -12,7 +12,6 @@ from mcpl_heartbeat.wake import tools as wake
 from mcpl_heartbeat.wake.tools import TOOLS
 from tests.mcp.declared import fits, hints, unsaid
 
-
 # --- what they say of themselves ---------------------------------------------------------------
 
 
