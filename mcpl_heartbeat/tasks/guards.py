@@ -65,14 +65,16 @@ def down(task: Task, switch: Switch | None, *, registered: bool) -> Down | None:
             DEFAULT_ACTIONS,
             None,
             "What the guard of this claim was to do at expiry is not known any more: it is armed "
-            f"again with {_named(DEFAULT_ACTIONS)}. For anything else, release the task and claim "
-            "it again.",
+            f"again with {', '.join(DEFAULT_ACTIONS)}. For anything else, release the task and "
+            "claim it again.",
         )
     if switch.state == "armed":
         return None
     actions, notify, lost = switch.on_expiry, switch.notify, ""
     if notify is not None and not registered:
-        actions = tuple(action for action in actions if action != "queue_alert")
+        # There is something that every switch does.
+        rest = tuple(action for action in actions if action != "queue_alert")
+        actions = rest or DEFAULT_ACTIONS
         lost = f", but without its alert, for nobody is registered at {notify} any more"
         notify = None
     to = "" if notify is None else f" to {notify}"
@@ -80,9 +82,5 @@ def down(task: Task, switch: Switch | None, *, registered: bool) -> Down | None:
         actions,
         notify,
         f"The guard of this claim had been disarmed; it is armed again as it was{lost}: "
-        f"{_named(actions)}{to}.",
+        f"{', '.join(actions)}{to}.",
     )
-
-
-def _named(actions: tuple[Action, ...]) -> str:
-    return ", ".join(actions) or "nothing to do at expiry"

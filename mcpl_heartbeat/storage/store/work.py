@@ -207,6 +207,7 @@ def _delivered(change: machine.Change, guard: Sequence[Outcome]) -> Outcome:
         and isinstance(beat, HeartbeatResult)
         and beat.alert_delivery == "inbox"
     ]
+    assert not isinstance(change.result, Failure)
     return msgspec.structs.replace(change.result, notes=(*change.result.notes, *notes))
 
 
