@@ -1,18 +1,17 @@
 """The process around a server: its streams taken, its signals caught, its end always in time."""
 
-import contextlib
 import logging
 import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
-from types import FrameType
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import msgspec
 import trio
 
-from mcpl_heartbeat.shell import environment, stderr, streams
+from mcpl_heartbeat.shell import environment, signals, stderr, streams
 from mcpl_heartbeat.shell.clock import SystemClock
 from mcpl_heartbeat.shell.ports import Core, Files, Watching
 from mcpl_heartbeat.shell.server import Server
@@ -21,7 +20,6 @@ TIME_TO_BE_GONE = 1.9
 """Seconds after which the process ends, whatever still hangs (issue 2, section 1: within 2 s)."""
 
 _log = logging.getLogger("mcpl_heartbeat")
-_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Parts(msgspec.Struct, frozen=True):
@@ -80,30 +78,14 @@ class Ending:
         self._watched = False
         self.signal: int | None = None
 
-    @contextlib.contextmanager
-    def on_signals(self, stop: Callable[[], None]) -> Iterator[None]:
-        """Call ``stop``, inside trio, at the first SIGTERM, SIGINT or SIGHUP.
+    def on_signals(self, stop: Callable[[], None]) -> AbstractContextManager[None]:
+        """Call ``stop``, inside trio, at the first SIGTERM, SIGINT or SIGHUP."""
 
-        A signal that was ignored when we were started stays ignored.
-        """
-        token = trio.lowlevel.current_trio_token()
-
-        def handle(number: int, frame: FrameType | None) -> None:
+        def noticed(number: int) -> None:
             self.signal = self.signal or number
             self.within_time()
-            with contextlib.suppress(trio.RunFinishedError):
-                token.run_sync_soon(stop, idempotent=True)
 
-        before = {
-            number: signal.signal(number, handle)
-            for number in _SIGNALS
-            if signal.getsignal(number) is not signal.SIG_IGN
-        }
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        return signals.caught(noticed, stop)
 
     def within_time(self) -> None:
         """Leave the process ``TIME_TO_BE_GONE`` seconds from now, whatever it still waits for."""

@@ -9,23 +9,21 @@ answered with 503.
 # What the extra "serve" brings is imported only once it is known to be there.
 # ruff: noqa: PLC0415
 
-import contextlib
 import gc
 import logging
 import os
-import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
-from types import FrameType
 from typing import TYPE_CHECKING
 
 import msgspec
 import trio
 
-from mcpl_heartbeat.shell import chosen, stderr
+from mcpl_heartbeat.shell import chosen, signals, stderr
 from mcpl_heartbeat.shell.http import listening
 from mcpl_heartbeat.shell.http.listening import Address, NotListening
 from mcpl_heartbeat.storage.store import extras, urls
@@ -40,7 +38,6 @@ TIME_TO_BE_GONE = 4.5
 """Seconds after which the process ends, whatever still hangs (issue 4 §5: within 5 s)."""
 
 _log = logging.getLogger("mcpl_heartbeat")
-_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Serving(msgspec.Struct, frozen=True):
@@ -118,31 +115,18 @@ async def _answer(
         open_ones.cancel_scope.deadline = trio.current_time() + FINISH
 
 
-@contextlib.contextmanager
-def _on_signals(stop: Callable[[], None]) -> Iterator[None]:
+def _on_signals(stop: Callable[[], None]) -> AbstractContextManager[None]:
     """Call ``stop``, inside trio, at the first signal; the second ends the process at once."""
-    token = trio.lowlevel.current_trio_token()
     told = False
 
-    def handle(number: int, frame: FrameType | None) -> None:
+    def noticed(number: int) -> None:
         nonlocal told
         if told:
             os._exit(128 + number)
         told = True
         threading.Thread(target=_end_by_force, daemon=True).start()
-        with contextlib.suppress(trio.RunFinishedError):
-            token.run_sync_soon(stop, idempotent=True)
 
-    before = {
-        number: signal.signal(number, handle)
-        for number in _SIGNALS
-        if signal.getsignal(number) is not signal.SIG_IGN
-    }
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    return signals.caught(noticed, stop)
 
 
 def _end_by_force() -> None:
