@@ -7,7 +7,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
+import pytest
 import trio
+import trio.testing
 
 from mcpl_heartbeat.actions import Ask, Moment
 from mcpl_heartbeat.shell.agent_key import Key
@@ -24,6 +26,7 @@ from mcpl_heartbeat.watch.clock import Reading
 from mcpl_heartbeat.watch.failures import failure
 from mcpl_heartbeat.watch.results import RegisterResult, Result
 from mcpl_heartbeat.watch.rows import Identity
+from tests.shell.bench import settle, until
 from tests.shell.fakes import FakeClock
 
 SECRET = "s" * 40
@@ -168,3 +171,18 @@ async def posted(
         nursery.start_soon(post.run)
         yield post
         nursery.cancel_scope.cancel()
+
+
+async def jump(clock: trio.testing.MockClock, seconds: float) -> None:
+    """Let time pass in steps that no two waits fall into together."""
+    for _ in range(round(seconds * 2)):
+        clock.jump(0.5)
+        await settle()
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+
+
+async def answered(post: Post, *ids: int) -> None:
+    await until(lambda: set(ids) <= dict(post.told).keys())

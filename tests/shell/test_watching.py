@@ -15,26 +15,11 @@ from mcpl_heartbeat.watch.clock import Reading
 from mcpl_heartbeat.watch.failures import Failure
 from mcpl_heartbeat.watch.rows import Identity
 from tests.shell.bench import settle, until
-from tests.shell.shelf import GIVEN, OWN, SECRET, Post, Shelf, posted
+from tests.shell.shelf import GIVEN, OWN, SECRET, Shelf, answered, jump, posted, warnings
 
 pytestmark = pytest.mark.trio
 SOME = News(Reading(real=0), (), (Nudge("permits", 1, 1_000),))
 ALL = Listen(100, here=True)
-
-
-async def jump(clock: trio.testing.MockClock, seconds: float) -> None:
-    """Let time pass in steps that no two waits fall into together."""
-    for _ in range(round(seconds * 2)):
-        clock.jump(0.5)
-        await settle()
-
-
-def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-
-
-async def answered(post: Post, *ids: int) -> None:
-    await until(lambda: set(ids) <= dict(post.told).keys())
 
 
 @pytest.mark.requirement("watch.mcp.asked")

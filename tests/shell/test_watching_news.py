@@ -9,27 +9,12 @@ from mcpl_heartbeat.storage.store.ports import News, Nudge, Work
 from mcpl_heartbeat.watch.clock import Reading
 from tests.session.watching import alert
 from tests.shell.bench import settle, until
-from tests.shell.shelf import Post, posted
+from tests.shell.shelf import Post, answered, jump, posted
 
 pytestmark = pytest.mark.trio
 NUDGE = Nudge("permits", 1, 1_000)
 SOME = News(Reading(real=0), (alert(1),))
 ALL = Listen(100, here=True)
-
-
-async def jump(clock: trio.testing.MockClock, seconds: float) -> None:
-    """Let time pass in steps that no two waits fall into together."""
-    for _ in range(round(seconds * 2)):
-        clock.jump(0.5)
-        await settle()
-
-
-def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-
-
-async def answered(post: Post, *ids: int) -> None:
-    await until(lambda: set(ids) <= dict(post.told).keys())
 
 
 @pytest.mark.requirement("watch.push.looked-for")
