@@ -4,7 +4,10 @@ What ``shell/watching.py`` and the desk do with tasks and threads is done here a
 order: a sweep and a look for news twice a second, calls when they come.
 """
 
+import functools
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Protocol
 
 from mcpl_heartbeat.actions import Ask, Listen, Moment, Seek, Settle, Woken
@@ -12,7 +15,7 @@ from mcpl_heartbeat.shell import agent_key
 from mcpl_heartbeat.shell.environment import Environment
 from mcpl_heartbeat.shell.identity import registration, unknown_key
 from mcpl_heartbeat.shell.watching import POLL_EVERY, PRESENT_EVERY
-from mcpl_heartbeat.storage.store import ports
+from mcpl_heartbeat.storage.store import engine, migrate, ports, urls
 from mcpl_heartbeat.storage.store.ports import StoreError
 from mcpl_heartbeat.storage.store.store import Store
 from mcpl_heartbeat.watch.failures import failure, unavailable
@@ -21,6 +24,22 @@ from mcpl_heartbeat.watch.rows import Identity
 _TURN = round(POLL_EVERY * 1000)
 _PRESENCE = round(PRESENT_EVERY * 1000)
 _MOST = 200
+
+
+def _provide(url: str) -> None:
+    """Have a file with nothing but its tables where there is none: making them takes longest."""
+    path = urls.read(url).path
+    if path is not None and not Path(path).exists():
+        engine.make_file(path)
+        Path(path).write_bytes(_blank())
+
+
+@functools.cache
+def _blank() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "blank.db")
+        migrate.upgrade(f"sqlite:///{path}")
+        return path.read_bytes()
 
 
 class Time(Protocol):
@@ -74,6 +93,7 @@ class VirtualStore:
         self.turn_at: int | None = None
         """When (monotonic) ``turn`` is to be called next."""
         try:
+            _provide(found.store)
             self._store = Store(found.store, clock=VirtualClock(time))
             self._store.open()
             self.turn_at = time.monotonic

@@ -6,6 +6,7 @@
 from typing import Any
 
 import sqlalchemy as sa
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from conformance.mutants import Patch, mutant
@@ -34,7 +35,7 @@ def label_is_proof(patch: Patch) -> None:
     caught_by={"watch/a-lease-that-lapsed": "Nor is a fence that was made up."},
 )
 def any_fence_is_proof(patch: Patch) -> None:
-    patch(leases, "_is_holder", lambda lease, fence: fence is not leases.UNSET)
+    patch(leases, "_is_holder", lambda lease, fence: fence is not UNSET)
 
 
 @mutant(

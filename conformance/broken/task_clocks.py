@@ -15,6 +15,7 @@ from mcpl_heartbeat.storage.store.store import Store
 from mcpl_heartbeat.tasks import machine, moves, refusals, views
 from mcpl_heartbeat.watch import beats, switches
 from mcpl_heartbeat.watch.failures import Failure
+from mcpl_heartbeat.watch.rows import Alert
 
 
 @mutant(
@@ -137,12 +138,10 @@ def fire_gives_nothing_back(patch: Patch) -> None:
     },
 )
 def given_back_untold(patch: Patch) -> None:
-    def told(**facts: Any) -> Any:
-        facts["released_tasks"] = ()
-        return alert(**facts)
+    def silent(**facts: Any) -> Alert:
+        return Alert(**{**facts, "released_tasks": ()})
 
-    alert = switches.Alert
-    patch(switches, "Alert", told)
+    patch(switches, "Alert", silent)
 
 
 @mutant(
@@ -274,7 +273,7 @@ def woken_unasked(patch: Patch) -> None:
 
 @mutant(
     "Who asked once is woken for ever.",
-    caught_by={"tasks/woken-by-work": '"wake_on_tasks":false}}'},
+    caught_by={"tasks/woken-by-work": '"structured":{"wake_on_tasks":false}'},
 )
 def wake_option_kept_for_ever(patch: Patch) -> None:
     wakes_of = beats.wakes

@@ -15,19 +15,19 @@ from msgspec.structs import replace
 from conformance.mutants import Patch, mutant
 from mcpl_heartbeat.storage.store import tasks, work
 from mcpl_heartbeat.tasks import contract, machine, moves, refusals, views
-from mcpl_heartbeat.tasks.results import RecordView
+from mcpl_heartbeat.tasks.results import RecordView, SubmitAgentTaskResult
 from mcpl_heartbeat.watch.failures import Failure
 
-Decide = Callable[[Any, Any, Any], machine.Change]
+Decide = Callable[..., machine.Change]
 
 
 def _revived(decide: Decide) -> Decide:
     """Have ``decide`` look at a lapsed claim as if it had a moment left."""
 
-    def deciding(task: Any, arguments: Any, now: Any) -> machine.Change:
+    def deciding(task: Any, arguments: Any, now: Any, *rest: Any) -> machine.Change:
         if task is not None and machine.is_lapsed(task, now):
             task = replace(task, expires_watched=now.watched + 1)
-        return decide(task, arguments, now)
+        return decide(task, arguments, now, *rest)
 
     return deciding
 
@@ -35,10 +35,10 @@ def _revived(decide: Decide) -> Decide:
 def _unfenced(decide: Decide) -> Decide:
     """Have ``decide`` take every epoch for the present one."""
 
-    def deciding(task: Any, arguments: Any, now: Any) -> machine.Change:
+    def deciding(task: Any, arguments: Any, *rest: Any) -> machine.Change:
         if task is not None:
             arguments = replace(arguments, execution_epoch=task.epoch)
-        return decide(task, arguments, now)
+        return decide(task, arguments, *rest)
 
     return deciding
 
@@ -272,7 +272,7 @@ def second_result_accepted(patch: Patch) -> None:
         if not isinstance(change.result, Failure) or task is None or task.status != "submitted":
             return change
         kept = replace(task, outputs=arguments.outputs)
-        result = machine.SubmitAgentTaskResult(**views.metadata(kept, now), replayed=False)
+        result = SubmitAgentTaskResult(**views.metadata(kept, now), replayed=False)
         return machine.Change(task=kept, result=result)
 
     patch(machine, "submit", again)
@@ -331,7 +331,7 @@ class _Whole(RecordView, frozen=True, kw_only=True):
     caught_by={"tasks/claimed-and-submitted": '"input_snapshot":"$absent","output_contract"'},
 )
 def list_leaks_the_snapshot(patch: Patch) -> None:
-    listed = work._list
+    listed: Callable[..., Any] = work._list
 
     def leaking(tx: Any, who: Any, *rest: Any) -> Any:
         result = listed(tx, who, *rest)
