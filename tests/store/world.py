@@ -48,10 +48,12 @@ class World:
         self.postgres = url.startswith("postgresql")
         self.clock = HandClock()
         self.url = url
-        self._hand: sa.Engine | None = None
+        # One connection for all of it: to make one costs a server process each time.
+        self._hand: sa.Connection | None = None
         self._stores: list[Store] = []
         if self.postgres:
-            self._hand = sa.create_engine(url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT")
+            hand = sa.create_engine(url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT")
+            self._hand = hand.connect()
             self._by_hand(_FAKE_CLOCK.format(start=START))
             self.url = f"{url}&options=-csearch_path%3Dpublic,fake,pg_catalog"
 
@@ -82,19 +84,21 @@ class World:
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
         """Read behind the store's back."""
-        engine = self._hand or sa.create_engine(self.url, poolclass=sa.NullPool)
-        with engine.connect() as conn:
+        if self._hand is not None:
+            return [tuple(row) for row in self._hand.exec_driver_sql(statement)]
+        with sa.create_engine(self.url, poolclass=sa.NullPool).connect() as conn:
             return [tuple(row) for row in conn.exec_driver_sql(statement)]
 
     def close(self) -> None:
         for store in self._stores:
             store.close()
+        if self._hand is not None:
+            self._hand.close()
 
     def _by_hand(self, statements: str) -> None:
         assert self._hand is not None
-        with self._hand.connect() as conn:
-            for statement in statements.split(";"):
-                conn.exec_driver_sql(statement)
+        for statement in statements.split(";"):
+            self._hand.exec_driver_sql(statement)
 
 
 def abandon(store: Store) -> None:
