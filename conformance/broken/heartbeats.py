@@ -145,7 +145,11 @@ def refusal_ends_the_schedule(patch: Patch) -> None:
 
 @mutant(
     "The next wake is not saved, so each restart begins the interval anew.",
-    caught_by=("time/restarted-all-the-time", "time/down-for-days"),
+    caught_by={
+        "time/restarted-all-the-time": "",
+        "time/down-for-days": "",
+        "files/next-wake-from-the-file": '"push":{"origin"',
+    },
 )
 def next_wake_not_saved(patch: Patch) -> None:
     restore = Schedule.restore
@@ -156,7 +160,24 @@ def next_wake_not_saved(patch: Patch) -> None:
     patch(Schedule, "restore", anew)
 
 
-@mutant("A wake missed while the server was down is forgotten.", caught_by="time/down-for-days")
+@mutant(
+    "The file is left with the wake that has been sent.",
+    caught_by={"files/next-wake-from-the-file": '"nextAt":{"$now":3600}'},
+)
+def next_wake_not_written(patch: Patch) -> None:
+    note_config = WakeWing.note_config
+
+    def lazy(self: WakeWing, *args: Any) -> None:
+        if self.schedule.state is not Tick.ARMED:
+            note_config(self, *args)
+
+    patch(WakeWing, "note_config", lazy)
+
+
+@mutant(
+    "A wake missed while the server was down is forgotten.",
+    caught_by={"time/down-for-days": "", "files/missed-wake-in-the-file": '"push":{'},
+)
 def missed_wake_forgotten(patch: Patch) -> None:
     restore = Schedule.restore
 

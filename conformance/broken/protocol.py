@@ -14,6 +14,7 @@ from mcpl_heartbeat import session
 from mcpl_heartbeat.actions import Reply
 from mcpl_heartbeat.jsonrpc import encoding, messages
 from mcpl_heartbeat.jsonrpc.encoding import encode_error
+from mcpl_heartbeat.jsonrpc.framing import MAX_LINE_BYTES, LineBuffer
 from mcpl_heartbeat.jsonrpc.messages import INVALID_REQUEST, PARSE_ERROR, Refusal
 from mcpl_heartbeat.jsonrpc.outgoing import Outgoing
 from mcpl_heartbeat.mcp import lifecycle, tools
@@ -233,6 +234,35 @@ def lone_surrogates_refused(patch: Patch) -> None:
     patch(messages, "_without_lone_surrogates", lambda line: line)
 
 
+def _limit(patch: Patch, limit: int) -> None:
+    begin = LineBuffer.__init__
+    patch(LineBuffer, "__init__", lambda self: begin(self, limit))
+
+
+@mutant(
+    "The longest line that is served is one byte shorter than it may be.",
+    caught_by={"plain-mcp/a-line-of-16-mib": "To the last byte."},
+)
+def limit_one_byte_short(patch: Patch) -> None:
+    _limit(patch, MAX_LINE_BYTES - 1)
+
+
+@mutant(
+    "A line one byte too long is served all the same.",
+    caught_by={"plain-mcp/a-line-of-16-mib": r"\"id\":82"},
+)
+def limit_one_byte_over(patch: Patch) -> None:
+    _limit(patch, MAX_LINE_BYTES + 1)
+
+
+@mutant(
+    "A line of more than 64 KiB is too long.",
+    caught_by={"plain-mcp/a-line-of-16-mib": "To the last byte."},
+)
+def limit_of_64_kib(patch: Patch) -> None:
+    _limit(patch, 64 * 1024)
+
+
 @mutant("While half a line is waiting nothing is sent.", caught_by="misbehaving/half-a-line")
 def half_a_line_stops_all(patch: Patch) -> None:
     receive, tick = Session.receive, Session.tick
@@ -322,6 +352,17 @@ def stays_after_stdin(patch: Patch) -> None:
         return data
 
     patch(streams.Source, "read", endless)
+
+
+@mutant(
+    "That nobody listens any more is noticed only when there is something to say.",
+    caught_by={"misbehaving/closes-stdout-while-idle": '"exit"'},
+)
+def closed_stdout_unseen(patch: Patch) -> None:
+    async def unwatched(self: streams.Sink) -> None:
+        await trio.sleep_forever()
+
+    patch(streams.Sink, "watch", unwatched)
 
 
 @mutant("SIGTERM does not end the server.", caught_by="agent-framework-0.20/stopped-with-sigterm")

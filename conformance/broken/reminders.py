@@ -61,6 +61,22 @@ def duplicate_not_taken(patch: Patch) -> None:
 
 
 @mutant(
+    "The reason duplicate counts in small letters only.",
+    caught_by={"agent-framework-0.20/duplicate-in-another-case": "Capital, and taken."},
+)
+def duplicate_by_the_letter(patch: Patch) -> None:
+    read_answer = delivery.read_answer
+
+    def strict(answer: Any) -> Any:
+        result = bytes(answer.result or b"")
+        if b"duplicate" in result.lower() and b'"duplicate"' not in result:
+            return delivery.Refused("Duplicate")
+        return read_answer(answer)
+
+    patch(delivery, "read_answer", strict)
+
+
+@mutant(
     "Any answer without an error counts as taken.",
     caught_by=("misbehaving/refusing-with-odd-errors", "mcpl-cc-bridge/not-admitted"),
 )
@@ -117,6 +133,7 @@ def cancelled_still_fires(patch: Patch) -> None:
         "time/down-for-days",
         "time/suspended-for-the-night",
         "time/blocked-over-many-slots",
+        "files/missed-reminders-in-the-file",
     ),
 )
 def each_missed_period(patch: Patch) -> None:
@@ -124,6 +141,41 @@ def each_missed_period(patch: Patch) -> None:
         return int(row.fire_at + (reminders.every_ms(row) or 0))
 
     patch(reminders, "next_due", following)
+
+
+@mutant(
+    "A recurring reminder that was missed is not caught up with: it comes at its next time.",
+    caught_by={
+        "files/missed-reminders-in-the-file": "rem_often_${due}",
+        "time/down-for-days": "${daily}_1790036000000",
+    },
+)
+def no_catch_up(patch: Patch) -> None:
+    due = ReminderBook.due
+
+    def ahead_only(self: ReminderBook, now: int, limit: int) -> Any:
+        for row in list(self.rows.values()):
+            if row.every_seconds is not None and row.fire_at < now - 1000:
+                self.taken(reminders.Occurrence(row.id, row.fire_at), now)
+        return due(self, now, limit)
+
+    patch(ReminderBook, "due", ahead_only)
+
+
+@mutant(
+    "A one-shot that was missed is dropped.",
+    caught_by={"files/missed-reminders-in-the-file": '"reminderId":"rem_once"'},
+)
+def missed_one_shot_dropped(patch: Patch) -> None:
+    due = ReminderBook.due
+
+    def punctual(self: ReminderBook, now: int, limit: int) -> Any:
+        for row in list(self.rows.values()):
+            if row.every_seconds is None and row.fire_at < now - 1000:
+                self.cancel(row.id)
+        return due(self, now, limit)
+
+    patch(ReminderBook, "due", punctual)
 
 
 @mutant(

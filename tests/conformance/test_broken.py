@@ -1,6 +1,7 @@
 """The matrix: every broken server is caught, by name."""
 
 import sys
+from collections import Counter
 
 import msgspec
 import pytest
@@ -17,6 +18,9 @@ EVERY = mutants.load()
 
 def test_there_are_enough_of_them() -> None:
     assert len(EVERY) >= 25
+    of = Counter(mutant.apply.__module__.rpartition(".")[2] for mutant in EVERY.values())
+    assert of["tasks"] + of["task_clocks"] >= 12
+    assert of["switches"] + of["leases"] >= 8
     assert all(mutant.sentence.endswith(".") and mutant.caught_by for mutant in EVERY.values())
 
 
