@@ -38,7 +38,7 @@ from mcpl_heartbeat.watch.results import (
     InboxPollResult,
     SendResult,
 )
-from mcpl_heartbeat.watch.rows import Alert, BoxLoad, Envelope
+from mcpl_heartbeat.watch.rows import LISTED, Alert, BoxLoad, Envelope
 from mcpl_heartbeat.watch.switches import DEFAULT_BOX, split_address
 from mcpl_heartbeat.watch.texts import alert_objective
 
@@ -250,8 +250,10 @@ def view(envelope: Envelope, now: Reading) -> EnvelopeView:
         deadline=alert.deadline,
         noticed_at=alert.noticed_at,
         on_expiry=alert.on_expiry,
-        released=tuple(msgspec.to_builtins(freed) for freed in alert.released),
-        released_tasks=tuple(msgspec.to_builtins(task) for task in alert.released_tasks),
+        released=tuple(msgspec.to_builtins(freed) for freed in alert.released[:LISTED]),
+        released_count=alert.released_count,
+        released_tasks=tuple(msgspec.to_builtins(task) for task in alert.released_tasks[:LISTED]),
+        released_tasks_count=alert.released_tasks_count,
         unreachable=alert.unreachable,
         marked_failed=alert.marked_failed,
         resume=None if alert.resume is None else msgspec.to_builtins(alert.resume),

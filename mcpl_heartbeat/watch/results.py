@@ -183,7 +183,11 @@ class EnvelopeView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     noticed_at: str | UnsetType = UNSET
     on_expiry: tuple[str, ...] | UnsetType = UNSET
     released: tuple[dict[str, Any], ...] | UnsetType = UNSET
+    """The leases that were freed: the first 100, and how many they were."""
+    released_count: int | UnsetType = UNSET
     released_tasks: tuple[dict[str, Any], ...] | UnsetType = UNSET
+    """The agent tasks that went back to the queue, likewise."""
+    released_tasks_count: int | UnsetType = UNSET
     unreachable: int | UnsetType = UNSET
     marked_failed: bool | UnsetType = UNSET
     resume: dict[str, Any] | UnsetType | None = UNSET
@@ -298,8 +302,11 @@ class DeathView(msgspec.Struct, frozen=True, kw_only=True):
     noticed_at: str
     marked_failed: bool
     released: tuple[dict[str, Any], ...]
+    """The leases that were freed: the first 100, and how many they were."""
+    released_count: int
     released_tasks: tuple[dict[str, Any], ...] = ()
-    """Agent tasks claimed under the scope, which went back to the queue."""
+    """Agent tasks claimed under the scope, which went back to the queue, likewise."""
+    released_tasks_count: int = 0
     unreachable: int
     recovered_at: str | None
 
@@ -333,8 +340,11 @@ class ResumePacketResult(Answer, frozen=True, kw_only=True):
     """It died, and a later beat took it up again."""
     deaths: tuple[DeathView, ...] | UnsetType = UNSET
     leases: tuple[HeldLeaseView, ...] | UnsetType = UNSET
+    """Leases that are held on it: the first 100, and how many they are."""
+    leases_total: int | UnsetType = UNSET
     tasks: tuple[HeldTaskView, ...] | UnsetType = UNSET
-    """Agent tasks that are claimed under it; get_agent_task shows one whole."""
+    """Agent tasks that are claimed under it, likewise; get_agent_task shows one whole."""
+    tasks_total: int | UnsetType = UNSET
     arrivals: tuple[ArrivalView, ...] | UnsetType = UNSET
     arrivals_total: int | UnsetType = UNSET
     watch_gaps: tuple[GapView, ...] | UnsetType = UNSET

@@ -25,7 +25,7 @@ from mcpl_heartbeat.watch.results import (
     HeldTaskView,
     ResumePacketResult,
 )
-from mcpl_heartbeat.watch.rows import Checkpoint, Entry, Envelope, Lease, Switch
+from mcpl_heartbeat.watch.rows import LISTED, Checkpoint, Entry, Envelope, Lease, Switch
 from mcpl_heartbeat.watch.switches import view
 
 MAX_DEATHS = 20
@@ -47,7 +47,9 @@ class _Seen(msgspec.Struct, frozen=True, kw_only=True):
     agent_id: str | None
     marked_failed: bool
     released: tuple[dict[str, Any], ...]
+    released_count: int = 0
     released_tasks: tuple[dict[str, Any], ...] = ()
+    released_tasks_count: int = 0
     unreachable: int
 
 
@@ -63,12 +65,13 @@ def packet(  # noqa: PLR0913, PLR0917 - each is one part of the briefing
     gaps: Sequence[Gap],
     now: Reading,
     tasks: Sequence[HeldTaskView] = (),
+    tasks_total: int = 0,
 ) -> ResumePacketResult:
     """Brief on ``scope``.
 
     ``entries`` are all lines of its journal, the oldest first, of which the last ``tail`` are
-    shown; ``arrivals`` are the first of ``arrivals_total`` envelopes that wait; ``tasks`` are
-    claimed under the scope.
+    shown; ``arrivals`` are the first of ``arrivals_total`` envelopes that wait; ``tasks`` of
+    ``tasks_total`` that are claimed under the scope.
     """
     held = [lease for lease in leases if is_held(lease, now)]
     known = bool(switch or checkpoint or held or entries or tasks)
@@ -93,8 +96,10 @@ def packet(  # noqa: PLR0913, PLR0917 - each is one part of the briefing
         failed=failed,
         recovered=recovered,
         deaths=tuple(deaths[-MAX_DEATHS:]),
-        leases=tuple(_lease_view(lease, now) for lease in held),
+        leases=tuple(_lease_view(lease, now) for lease in held[:LISTED]),
+        leases_total=len(held),
         tasks=tuple(tasks),
+        tasks_total=tasks_total,
         arrivals=tuple(_arrival_view(envelope, now) for envelope in arrivals),
         arrivals_total=arrivals_total,
         watch_gaps=gap_views(gaps, now),
@@ -115,8 +120,21 @@ def gap_views(gaps: Sequence[Gap], now: Reading) -> tuple[GapView, ...]:
 def entry_view(entry: Entry, now: Reading) -> EntryView:
     """Show a line of the journal."""
     return EntryView(
-        at=now.tell(entry.at), kind=entry.kind, generation=entry.generation, detail=entry.detail
+        at=now.tell(entry.at),
+        kind=entry.kind,
+        generation=entry.generation,
+        detail=_shown(entry.detail),
     )
+
+
+def _shown(detail: dict[str, Any]) -> dict[str, Any]:
+    """Cut the lists of a line that was written before they had a bound, and count them."""
+    long = [name for name, value in detail.items() if isinstance(value, list)]
+    long = [name for name in long if len(detail[name]) > LISTED]
+    if not long:
+        return detail
+    counts = {f"{name}_count": len(detail[name]) for name in long}
+    return {**counts, **detail, **{name: detail[name][:LISTED] for name in long}}
 
 
 def _deaths(entries: Sequence[Entry], now: Reading, notes: list[str]) -> list[DeathView]:
@@ -148,8 +166,11 @@ def _death_view(generation: int, seen: _Seen, recovered_at: str | None) -> Death
         deadline=seen.deadline,
         noticed_at=seen.noticed_at,
         marked_failed=seen.marked_failed,
-        released=seen.released,
-        released_tasks=seen.released_tasks,
+        released=seen.released[:LISTED],
+        # A line of before they had a bound names all of them, and does not count them.
+        released_count=max(seen.released_count, len(seen.released)),
+        released_tasks=seen.released_tasks[:LISTED],
+        released_tasks_count=max(seen.released_tasks_count, len(seen.released_tasks)),
         unreachable=seen.unreachable,
         recovered_at=recovered_at,
     )

@@ -13,6 +13,9 @@ Action = Literal["release_leases", "mark_failed", "queue_alert"]
 ACTIONS: tuple[Action, ...] = ("release_leases", "mark_failed", "queue_alert")
 """What can be done at expiry, in the order in which it is done (seed)."""
 DEFAULT_ACTIONS: tuple[Action, ...] = ("mark_failed",)
+LISTED = 100
+"""How many leases, and how many tasks, an alert, a line of the journal or a briefing names at most.
+All of them are counted."""
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,6 +151,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     noticed_at: str
     on_expiry: tuple[str, ...]
     released: tuple[Freed, ...]
+    """The leases that were freed, the first ``LISTED`` of them."""
     unreachable: int
     """Leases of the namespace that no scope names, which ``release_leases`` cannot reach."""
     marked_failed: bool
@@ -162,7 +166,20 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     folded_scopes: tuple[str, ...] = ()
     """The scopes of the last 20 of them."""
     released_tasks: tuple[FreedTask, ...] = ()
-    """Agent tasks claimed under the scope, which went back to the queue."""
+    """Agent tasks claimed under the scope, which went back to the queue; the first ``LISTED``."""
+    released_more: int = 0
+    """How many more leases were freed than are named, and likewise tasks given back."""
+    released_tasks_more: int = 0
+
+    @property
+    def released_count(self) -> int:
+        """How many leases were freed."""
+        return len(self.released) + self.released_more
+
+    @property
+    def released_tasks_count(self) -> int:
+        """How many tasks went back to the queue."""
+        return len(self.released_tasks) + self.released_tasks_more
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):

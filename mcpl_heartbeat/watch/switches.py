@@ -33,7 +33,16 @@ from mcpl_heartbeat.watch.clock import Reading
 from mcpl_heartbeat.watch.failures import Failure, invalid
 from mcpl_heartbeat.watch.leases import free, is_held
 from mcpl_heartbeat.watch.results import HeartbeatResult, SwitchView
-from mcpl_heartbeat.watch.rows import Alert, Checkpoint, Entry, Freed, FreedTask, Lease, Switch
+from mcpl_heartbeat.watch.rows import (
+    LISTED,
+    Alert,
+    Checkpoint,
+    Entry,
+    Freed,
+    FreedTask,
+    Lease,
+    Switch,
+)
 
 GRACE_MS = 60_000
 """What a deadline is at least ahead (ms) when watching begins again, if its window is that long."""
@@ -202,13 +211,16 @@ def fire(  # noqa: PLR0913, PLR0917 - each is one part of what there is to free 
         noticed_at=now.server_time,
         on_expiry=switch.on_expiry,
         released=tuple(
-            Freed(key=lease.key, holder=lease.holder, generation=lease.generation) for lease in held
+            Freed(key=lease.key, holder=lease.holder, generation=lease.generation)
+            for lease in held[:LISTED]
         ),
+        released_more=max(len(held) - LISTED, 0),
         unreachable=unscoped,
         marked_failed=failed,
         resume=resume_point(checkpoint, now),
         resume_private=is_private(checkpoint),
-        released_tasks=tuple(tasks),
+        released_tasks=tuple(tasks[:LISTED]),
+        released_tasks_more=max(len(tasks) - LISTED, 0),
     )
     tells = "queue_alert" in switch.on_expiry and switch.notify is not None
     return Fired(
@@ -352,7 +364,10 @@ def _disarm(before: Switch | None, arguments: HeartbeatArguments, now: Reading) 
 
 def _facts(alert: Alert) -> dict[str, object]:
     """What the journal keeps of a fire; ``resume.py`` reads it."""
-    tasks = [msgspec.structs.asdict(task) for task in alert.released_tasks]
+    tasks = {
+        "released_tasks": [msgspec.structs.asdict(task) for task in alert.released_tasks],
+        "released_tasks_count": alert.released_tasks_count,
+    }
     return {
         "deadline": alert.deadline,
         "noticed_at": alert.noticed_at,
@@ -360,9 +375,10 @@ def _facts(alert: Alert) -> dict[str, object]:
         "agent_id": alert.agent_id,
         "marked_failed": alert.marked_failed,
         "released": [msgspec.structs.asdict(freed) for freed in alert.released],
+        "released_count": alert.released_count,
         "unreachable": alert.unreachable,
         "on_expiry": list(alert.on_expiry),
-        **({"released_tasks": tasks} if tasks else {}),
+        **(tasks if alert.released_tasks else {}),
     }
 
 

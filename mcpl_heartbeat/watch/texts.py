@@ -5,14 +5,23 @@ and fences of the caller's own, task ids, tokens, deadlines. What others wrote i
 (``words.py``, which also words alerts and nudges).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from msgspec import UNSET
 
 from mcpl_heartbeat.mcp.arguments import was_refused
 from mcpl_heartbeat.watch.failures import Failure
-from mcpl_heartbeat.watch.results import DeathView, EntryView, GapView, Result, SwitchView
+from mcpl_heartbeat.watch.lines import (
+    LINES,
+    OPAQUE,
+    actions,
+    entry_line,
+    gap_lines,
+    some,
+    switch_line,
+)
+from mcpl_heartbeat.watch.results import DeathView, Result
 from mcpl_heartbeat.watch.tools import READS
 from mcpl_heartbeat.watch.words import (
     alert_objective,
@@ -27,11 +36,6 @@ from mcpl_heartbeat.watch.words import (
 )
 
 __all__ = ["alert_objective", "alert_push_text", "failure_text", "nudge_text", "text_of"]
-
-OPAQUE = 4_000
-"""How much of an opaque value (characters) the text shows; all of it is in the structure."""
-LINES = 50
-"""How many lines of one kind the text shows at most."""
 
 UNKNOWN = (
     "State unknown: do not proceed with what this lease guards. Try again in some seconds; what "
@@ -71,7 +75,7 @@ def _heartbeat(r: Any) -> list[str]:
     lines = [
         f"Armed: {named}, generation {r.generation}. Beat again within "
         f"{span(r.expect_within_seconds)}, before {r.deadline} (now {r.server_time}), or disarm.",
-        f"If no beat comes: {_actions(r)}.",
+        f"If no beat comes: {actions(r)}.",
     ]
     if r.nudge_seconds is not None:
         lines.append(f"You are reminded {span(r.nudge_seconds)} before the deadline.")
@@ -80,18 +84,9 @@ def _heartbeat(r: Any) -> list[str]:
     return lines + warnings
 
 
-def _actions(r: Any) -> str:
-    actions = ", ".join(r.on_expiry)
-    if r.notify_address is None:
-        return actions
-    how = {"push": ", who is woken by it", "inbox": ", who has to poll for it"}
-    delivery = getattr(r, "alert_delivery", UNSET)
-    return f"{actions} to {r.notify_address}{'' if delivery is UNSET else how[delivery]}"
-
-
 def _switch_status(r: Any) -> list[str]:
     lines = [f"{counted(r.total, 'switch', 'switches')}, now {r.server_time}."]
-    lines += _some(r.switches, _switch_line)
+    lines += some(r.switches, switch_line)
     if r.next_cursor is not UNSET and r.next_cursor is not None:
         lines.append(f"There are more: call switch_status with cursor {quoted(r.next_cursor)}.")
     if r.corrupt:
@@ -99,25 +94,10 @@ def _switch_status(r: Any) -> list[str]:
             f"Damaged in the store, set aside and never fired: {listed(r.corrupt, LINES)}. A beat "
             "arms such a scope anew."
         )
-    lines += _gap_lines(r.watch_gaps)
+    lines += gap_lines(r.watch_gaps)
     if r.journal is not UNSET and r.journal:
-        lines += ["Journal, the oldest first:", *_some(r.journal, _entry_line)]
+        lines += ["Journal, the oldest first:", *some(r.journal, entry_line)]
     return lines
-
-
-def _switch_line(view: SwitchView) -> str:
-    parts = [f"{quoted(view.scope)}: {view.state}, generation {view.generation}"]
-    if view.state == "armed":
-        parts.append(f"fires in {span(view.seconds_left or 0)}, at {view.deadline}")
-        parts.append(f"then {_actions(view)}")
-    elif view.state == "fired":
-        parts.append(f"no beat came by {view.deadline}")
-    if view.agent_id is not None:
-        parts.append(f"beaten by {quoted(view.agent_id)}")
-    parts.append(f"last beat {view.last_beat_at}")
-    if view.fires:
-        parts.append(f"fired {counted(view.fires, 'time')} so far")
-    return " | ".join(parts)
 
 
 def _register(r: Any) -> list[str]:
@@ -143,7 +123,7 @@ def _whoami(r: Any) -> list[str]:
     ]
     if r.next_due_at is not None:
         lines.append(f"The next comes due at {r.next_due_at}.")
-    lines += _some(r.boxes, lambda box: f"Box {quoted(box.box)}: {box.total}, {box.due} due.")
+    lines += some(r.boxes, lambda box: f"Box {quoted(box.box)}: {box.total}, {box.due} due.")
     switches = ", ".join(f"{count} {state}" for state, count in r.switches.items() if count)
     lines.append(f"Switches: {switches or 'none'}. Leases held: {r.leases}.")
     if r.tasks:
@@ -287,31 +267,44 @@ def _resume_packet(r: Any) -> list[str]:
     if r.known:
         lines += _checkpoint_lines(r.checkpoint)
     if r.switch is not None:
-        lines.append(f"Switch {_switch_line(r.switch)}")
-    lines += _some(r.deaths, _death_line)
-    for lease in r.leases[:LINES]:
-        lines.append(
-            f"Lease {quoted(lease.key)} is held by {quoted(lease.holder)} (generation "
-            f"{lease.generation}) until {lease.expires_at}."
-        )
-    for task in r.tasks[:LINES] if r.tasks else ():
-        who = "no label" if task.agent_id is None else quoted(task.agent_id)
-        lines.append(
-            f"Agent task {task.id} is claimed by {who} (epoch {task.execution_epoch}) until "
-            f"{task.lease_expires_at}."
-        )
+        lines.append(f"Switch {switch_line(r.switch)}")
+    lines += some(r.deaths, _death_line)
+    lines += _held_lines(r)
     if r.arrivals_total:
         lines.append(f"Mail of this scope that waits: {r.arrivals_total}.")
-        lines += _some(
+        lines += some(
             r.arrivals,
             lambda mail: (
                 f"- {mail.kind} {quoted(mail.task_id)} in box {quoted(mail.box)}, "
                 f"{mail.sent_at}: {quoted(mail.objective, 200)}"
             ),
         )
-    lines += _gap_lines(r.watch_gaps)
+    lines += gap_lines(r.watch_gaps)
     if r.journal:
-        lines += ["Journal, the oldest first:", *_some(r.journal, _entry_line)]
+        lines += ["Journal, the oldest first:", *some(r.journal, entry_line)]
+    return lines
+
+
+def _held_lines(r: Any) -> list[str]:
+    """The leases and tasks held on a scope; where all of them are to be seen, if there are more."""
+    lines = [
+        f"Lease {quoted(lease.key)} is held by {quoted(lease.holder)} (generation "
+        f"{lease.generation}) until {lease.expires_at}."
+        for lease in r.leases[:LINES]
+    ]
+    if r.leases_total > LINES:
+        lines.append(f"Leases held on it in all: {r.leases_total}.")
+    for task in r.tasks[:LINES]:
+        who = "no label" if task.agent_id is None else quoted(task.agent_id)
+        lines.append(
+            f"Agent task {task.id} is claimed by {who} (epoch {task.execution_epoch}) until "
+            f"{task.lease_expires_at}."
+        )
+    if r.tasks_total > LINES:
+        lines.append(
+            f"Agent tasks claimed under it in all: {r.tasks_total}. list_agent_tasks with status "
+            "claimed shows every one of this namespace."
+        )
     return lines
 
 
@@ -345,37 +338,15 @@ def _death_line(death: DeathView) -> str:
     return (
         f"Death seen: {who}, generation {death.generation}, no beat by {death.deadline} (last "
         f"{death.last_beat_at}, noticed {death.noticed_at}); "
-        f"{counted(len(death.released), 'lease')} freed; {_given_back(death)}"
+        f"{counted(death.released_count, 'lease')} freed; {_given_back(death)}"
         f"{'marked failed' if death.marked_failed else 'not marked failed'}; "
         f"{'not taken up since' if recovered is None else f'taken up again {recovered}'}."
     )
 
 
 def _given_back(death: DeathView) -> str:
-    tasks = len(death.released_tasks)
+    tasks = death.released_tasks_count
     return f"{counted(tasks, 'task')} given back; " if tasks else ""
-
-
-def _entry_line(entry: EntryView) -> str:
-    detail = f" {json_line(entry.detail, 300)}" if entry.detail else ""
-    return f"- {entry.at} {entry.kind}, generation {entry.generation}{detail}"
-
-
-def _gap_lines(gaps: Sequence[GapView]) -> list[str]:
-    return _some(
-        gaps,
-        lambda gap: (
-            f"Nobody watched from {gap.began_at} to {gap.ended_at} "
-            f"({span(gap.seconds)}); for that time nobody is declared dead."
-        ),
-    )
-
-
-def _some(items: Sequence[Any], line: Callable[[Any], str]) -> list[str]:
-    lines = [line(item) for item in items[:LINES]]
-    if len(items) > LINES:
-        lines.append(f"({len(items) - LINES} more in structuredContent)")
-    return lines
 
 
 WORDED: dict[str, Callable[[Any], Iterable[str]]] = {

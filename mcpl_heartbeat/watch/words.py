@@ -17,6 +17,7 @@ SHOWN_SCOPES = 5
 """How many scopes are named where there are more."""
 SHOWN_LEASES = 5
 SHOWN_TASKS = 5
+SHOWN_NUDGES = 20
 _SHORT, _LONG = 120, 400
 """How much of a text (characters) is shown where all of it stands elsewhere."""
 
@@ -80,9 +81,9 @@ def alert_push_text(envelopes: Sequence[Envelope], total: int, local_now: str) -
             + ("." if len(envelopes) == total else f" (of the oldest {len(envelopes)} alerts).")
         )
     if open_:
-        freed = sum(len(alert.released) for alert in open_)
+        freed = sum(alert.released_count for alert in open_)
         failed = sum(alert.marked_failed for alert in open_)
-        tasks = sum(len(alert.released_tasks) for alert in open_)
+        tasks = sum(alert.released_tasks_count for alert in open_)
         back = f"; tasks given back: {tasks}" if tasks else ""
         lines.append(f"Freed by them: {counted(freed, 'lease')}{back}; marked failed: {failed}.")
     if len(open_) < len(alerts):
@@ -107,27 +108,50 @@ def nudge_text(
     )
 
 
-def freed_list(released: Sequence[Freed]) -> str:
-    """The leases that a fire let go, the first few by name."""
+def nudges_text(told: Sequence[tuple[str, int, str, float]], local_now: str) -> str:
+    """Word the push that reminds an agent of several switches of its own, the soonest first.
+
+    Of each is told its scope, its generation, its deadline and the seconds until then.
+    """
+    lines = [
+        f"[{local_now}] Beat or disarm: {len(told)} of your dead-man switches fire soon.",
+        *(
+            f"- scope {quoted(scope)} (generation {generation}) in {span(seconds)}, at {deadline}"
+            for scope, generation, deadline, seconds in told[:SHOWN_NUDGES]
+        ),
+    ]
+    if len(told) > SHOWN_NUDGES:
+        lines.append(f"- and {len(told) - SHOWN_NUDGES} more: switch_status lists them.")
+    lines.append(
+        "Still at work: call heartbeat with each scope and expect_within_seconds. Finished: call "
+        "it with that scope and disarm true. This reminder is no beat."
+    )
+    return "\n".join(lines)
+
+
+def freed_list(released: Sequence[Freed], count: int) -> str:
+    """Of the ``count`` leases that a fire let go the first few by name."""
     shown = [
         f"{quoted(freed.key, _SHORT)} (held by {quoted(freed.holder, _SHORT)}, generation "
         f"{freed.generation})"
         for freed in released[:SHOWN_LEASES]
     ]
-    more = len(released) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+    return ", ".join(shown) + _and_more(count - len(shown))
 
 
-def task_list(tasks: Sequence[FreedTask]) -> str:
-    """The agent tasks that a fire gave back, the first few by id."""
+def task_list(tasks: Sequence[FreedTask], count: int) -> str:
+    """Of the ``count`` agent tasks that a fire gave back the first few by id."""
     shown = [
         f"{task.id} (epoch {task.execution_epoch}"
         + ("" if task.agent_id is None else f", held by {quoted(task.agent_id, _SHORT)}")
         + ")"
         for task in tasks[:SHOWN_TASKS]
     ]
-    more = len(tasks) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+    return ", ".join(shown) + _and_more(count - len(shown))
+
+
+def _and_more(count: int) -> str:
+    return f" and {count} more" if count else ""
 
 
 def resume_line(resume: ResumePoint | dict[str, Any], limit: int | None) -> str:
@@ -175,9 +199,11 @@ def _resolved(alert: Alert) -> list[str]:
         how = f"was disarmed at {alert.resolved_at}, its work being finished"
     said = [f"resolved: {todo}. {_whose(alert)} was late for {alert.deadline} and {how}."]
     if alert.released:
-        said.append(f"Leases that had been freed: {freed_list(alert.released)}.")
+        freed = freed_list(alert.released, alert.released_count)
+        said.append(f"Leases that had been freed: {freed}.")
     if alert.released_tasks:
-        said.append(f"Tasks that had been given back: {task_list(alert.released_tasks)}.")
+        tasks = task_list(alert.released_tasks, alert.released_tasks_count)
+        said.append(f"Tasks that had been given back: {tasks}.")
     return said
 
 
@@ -186,15 +212,7 @@ def _died(alert: Alert) -> list[str]:
         f"DEAD-MAN SWITCH FIRED. {_whose(alert)} did not beat by {alert.deadline} (last beat "
         f"{alert.last_beat_at}, noticed {alert.noticed_at})."
     ]
-    if alert.released:
-        said.append(f"Freed {counted(len(alert.released), 'lease')}: {freed_list(alert.released)}.")
-    elif "release_leases" in alert.on_expiry:
-        said.append("No lease of that scope was held, so none was freed.")
-    if alert.released_tasks:
-        said.append(
-            f"Back in the queue: {counted(len(alert.released_tasks), 'task')}, to be claimed anew: "
-            f"{task_list(alert.released_tasks)}."
-        )
+    said += _freed(alert)
     if alert.unreachable and "release_leases" in alert.on_expiry:
         said.append(
             f"Not freed: {counted(alert.unreachable, 'lease')} taken without a scope, its own or "
@@ -211,6 +229,33 @@ def _died(alert: Alert) -> list[str]:
         said.append("It left no checkpoint: what was done before is not known.")
     else:
         said.append(resume_line(alert.resume, _LONG))
+    return said
+
+
+def _freed(alert: Alert) -> list[str]:
+    """What can be taken anew, and where that is to be seen which the alert does not name."""
+    leases, tasks = alert.released_count, alert.released_tasks_count
+    said = []
+    if leases:
+        said.append(f"Freed {counted(leases, 'lease')}: {freed_list(alert.released, leases)}.")
+        if alert.released_more:
+            said.append(
+                f"The first {len(alert.released)} of these are named in released; of any other "
+                "key lease tells whether it is free."
+            )
+    elif "release_leases" in alert.on_expiry:
+        said.append("No lease of that scope was held, so none was freed.")
+    if tasks:
+        said.append(
+            f"Back in the queue: {counted(tasks, 'task')}, to be claimed anew: "
+            f"{task_list(alert.released_tasks, tasks)}."
+        )
+        if alert.released_tasks_more:
+            said.append(
+                f"The first {len(alert.released_tasks)} of these are named in released_tasks; its "
+                "own namespace sees all that can be claimed with list_agent_tasks, status "
+                "available."
+            )
     return said
 
 

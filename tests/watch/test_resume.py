@@ -187,7 +187,9 @@ def test_a_death_is_told_with_its_true_deadline_and_when_it_was_noticed() -> Non
         "noticed_at": "2026-09-21T14:14:35.000Z",
         "marked_failed": True,
         "released": ({"key": "db", "holder": "w", "generation": 7},),
+        "released_count": 1,
         "released_tasks": (),
+        "released_tasks_count": 0,
         "unreachable": 2,
         "recovered_at": None,
     }

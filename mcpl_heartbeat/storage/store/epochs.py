@@ -16,11 +16,10 @@ _TABLE = schema.task_epochs
 _ONE = sa.and_(_TABLE.c.task == sa.bindparam("of_task"), _TABLE.c.epoch == sa.bindparam("of_epoch"))
 _INSERT = sa.insert(_TABLE)
 _LEFT = ("note", "step", "note_at")
-_END = (
-    sa.update(_TABLE)
-    .where(_ONE, _TABLE.c.ended_at.is_(None))
-    .values({name: sa.bindparam(name) for name in ("ended_at", "cause", *_LEFT)})
-)
+_ENDED = ("ended_at", "cause")
+_RUNNING = sa.update(_TABLE).where(_ONE, _TABLE.c.ended_at.is_(None))
+_END = _RUNNING.values({name: sa.bindparam(name) for name in (*_ENDED, *_LEFT)})
+_END_ALL = _RUNNING.values({name: sa.bindparam(name) for name in _ENDED})
 _BEAT = (
     sa.update(_TABLE)
     .where(_ONE)
@@ -49,23 +48,21 @@ def begin(tx: Transaction, task: Task) -> None:
 
 def end(tx: Transaction, task: Task, epoch: int, cause: Cause, ended_at: int) -> None:
     """Note how and when (real ms) an epoch of ``task`` ended."""
-    end_all(tx, [(task, epoch, cause, ended_at)])
+    row = {"of_task": task.id, "of_epoch": epoch, **_left(task, epoch)}
+    tx.conn.execute(_END, {**row, "ended_at": ended_at, "cause": cause})
 
 
-def end_all(tx: Transaction, ends: Iterable[tuple[Task, int, Cause, int]]) -> None:
-    """Note the ends of many, each as ``end`` does."""
+def end_all(tx: Transaction, ends: Iterable[tuple[Task, Cause, int]]) -> None:
+    """Note how and when the running epochs of many ended, of which nobody left a note at the end.
+
+    Each of ``ends`` is the task as it was before.
+    """
     rows = [
-        {
-            "of_task": task.id,
-            "of_epoch": epoch,
-            **_left(task, epoch),
-            "ended_at": ended_at,
-            "cause": cause,
-        }
-        for task, epoch, cause, ended_at in ends
+        {"of_task": task.id, "of_epoch": task.epoch, "ended_at": ended_at, "cause": cause}
+        for task, cause, ended_at in ends
     ]
     if rows:
-        tx.conn.execute(_END, rows)
+        tx.conn.execute(_END_ALL, rows)
 
 
 def beat(tx: Transaction, task: Task) -> None:

@@ -116,7 +116,7 @@ def _fire(tx: Transaction, due: Sequence[Switch]) -> list[Switch]:
         for switch, key in zip(due, keys, strict=True)
     ]
     switches.write(tx, [fired.switch for fired in fires])
-    leases.write(tx, [lease for fired in fires for lease in fired.leases])
+    leases.let_go(tx, [lease for fired in fires for lease in fired.leases])
     told = _tell(tx, fires)
     journal.write(tx, [entry for fired in fires for entry in fired.entries])
     journal.write(tx, told)
@@ -149,10 +149,7 @@ def _give_back(
             if given.freed is not None:
                 freed[key].append(given.freed)
     tasks.write_all(tx, [(task, given.task) for task, given in back.values()])
-    epochs.end_all(
-        tx,
-        [(given.task, task.epoch, given.ends, given.ended_at) for task, given in back.values()],
-    )
+    epochs.end_all(tx, [(task, given.ends, given.ended_at) for task, given in back.values()])
     return freed, guards
 
 

@@ -18,6 +18,7 @@ _LOAD = sa.select(*rows.LEASE).where(_ONE)
 _INSERT = sa.insert(_TABLE)
 _REST = [column.name for column in _TABLE.columns if column.name not in ("namespace", "key")]
 _CHANGE = sa.update(_TABLE).where(_ONE).values({name: sa.bindparam(name) for name in _REST})
+_LET_GO = sa.update(_TABLE).where(_ONE).values(held=0)
 _LIVE = sa.and_(HELD, _TABLE.c.expires_watched > sa.bindparam("watched"))
 _OF_SCOPES = ByKeys(rows.LEASE, (_TABLE.c.namespace, _TABLE.c.scope), HELD)
 _UNSCOPED = (
@@ -57,6 +58,13 @@ def count(tx: Transaction, namespace: str) -> int:
 def insert(tx: Transaction, lease: Lease) -> None:
     """Keep the first lease of a key."""
     tx.conn.execute(_INSERT, rows.lease_values(lease))
+
+
+def let_go(tx: Transaction, leases: Iterable[Lease]) -> None:
+    """Write that leases which were read in this transaction are held no longer."""
+    freed = [{"of_namespace": lease.namespace, "of_key": lease.key} for lease in leases]
+    if freed:
+        tx.conn.execute(_LET_GO, freed)
 
 
 def write(tx: Transaction, leases: Iterable[Lease]) -> None:

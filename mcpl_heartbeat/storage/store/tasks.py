@@ -3,6 +3,7 @@
 A heartbeat is the hot path: what it changes touches no index.
 """
 
+import functools
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
@@ -81,10 +82,15 @@ _AS_READ = sa.and_(
     _C.epoch == sa.bindparam("of_epoch"),
 )
 _FIXED = ("seq", "id", "namespace", "creator", "created_at", "lease_ms", "timeout_at", "dedupe_key")
-_REST = [column.name for column in _C if column.name not in _FIXED]
+_REST = tuple(column.name for column in _C if column.name not in _FIXED)
 _BEATEN = ("updated_at", "expires_watched", "note", "step", "note_at", "note_epoch")
-_CHANGE = sa.update(_TABLE).where(_AS_READ).values({name: sa.bindparam(name) for name in _REST})
-_BEAT = sa.update(_TABLE).where(_AS_READ).values({name: sa.bindparam(name) for name in _BEATEN})
+
+
+@functools.lru_cache(maxsize=32)
+def _change(names: Sequence[str]) -> sa.Update:
+    return sa.update(_TABLE).where(_AS_READ).values({name: sa.bindparam(name) for name in names})
+
+
 _SET_ASIDE = (
     sa.update(_TABLE)
     .where(_C.id == sa.bindparam("of_id"))
@@ -216,7 +222,7 @@ def write(tx: Transaction, before: Task, after: Task) -> None:
     """Write ``after`` over ``before``, as that was read in this transaction."""
     names = _BEATEN if _only_beaten(before, after) else _REST
     row = _row(before, after, names)
-    written = tx.conn.execute(_BEAT if names is _BEATEN else _CHANGE, row).rowcount
+    written = tx.conn.execute(_change(names), row).rowcount
     assert written == 1, f"task {before.id} is not as it was read"
     if after.outputs is not None and before.outputs is None:
         outputs = bytes(after.outputs).decode()
@@ -227,13 +233,18 @@ def write_all(tx: Transaction, changes: Sequence[tuple[Task, Task]]) -> None:
     """Write many, each the second over the first, as ``write`` does; none of them gets outputs."""
     if not changes:
         return
-    written = tx.conn.execute(_CHANGE, [_row(*change, _REST) for change in changes]).rowcount
+    names = tuple(
+        name
+        for name in _REST
+        if any(getattr(before, name) is not getattr(after, name) for before, after in changes)
+    )
+    rows = [_row(*change, names) for change in changes]
+    written = tx.conn.execute(_change(names), rows).rowcount
     assert written == len(changes), "of these tasks some are not as they were read"
 
 
-def _row(before: Task, after: Task, names: Iterable[str]) -> dict[str, Any]:
-    values = tasks_rows.task_values(after)
-    row = {name: values[name] for name in names}
+def _row(before: Task, after: Task, names: Sequence[str]) -> dict[str, Any]:
+    row = tasks_rows.task_values(after, names)
     row.update(
         of_id=before.id,
         of_namespace=before.namespace,

@@ -17,6 +17,7 @@ from mcpl_heartbeat.tasks.rows import Epoch, Field, Task
 
 _LARGE = ("instructions", "output_contract", "input_snapshot", "outputs")
 _FIELDS = tuple(name for name in Task.__struct_fields__ if name not in _LARGE)
+_KEPT = tuple(name for name in _FIELDS if name != "seq")
 TASK = tuple(schema.tasks.c[name] for name in _FIELDS)
 PAYLOAD = tuple(schema.task_payloads.c[name] for name in _LARGE)
 EPOCH = tuple(schema.task_epochs.c[name] for name in Epoch.__struct_fields__)
@@ -78,11 +79,11 @@ def _raw(key: Sequence[object], name: str, text: Any) -> Raw:
     return Raw(text.encode())
 
 
-def task_values(task: Task) -> dict[str, Any]:
-    """Write a task as its row, without the number that it gets or has."""
-    values = {name: getattr(task, name) for name in _FIELDS}
-    del values["seq"]
-    values["guard"] = int(task.guard)
+def task_values(task: Task, names: Sequence[str] = _KEPT) -> dict[str, Any]:
+    """Write a task as its row, or these columns of it; never the number that it gets or has."""
+    values = {name: getattr(task, name) for name in names}
+    if "guard" in values:
+        values["guard"] = int(task.guard)
     return values
 
 

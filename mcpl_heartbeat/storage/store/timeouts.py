@@ -67,7 +67,7 @@ def _end(tx: Transaction, overdue: Sequence[Task]) -> dict[str, Task]:
     epochs.end_all(
         tx,
         [
-            (timed.task, task.epoch, timed.ends, timed.ended_at)
+            (task, timed.ends, timed.ended_at)
             for task, timed in ended
             if timed.ends is not None and timed.ended_at is not None
         ],
