@@ -62,7 +62,8 @@ _DUE = (
     sa.select(_SWITCHES.c.scope)
     .where(
         ARMED,
-        _SWITCHES.c.namespace == sa.bindparam("namespace"),
+        # Not by the namespace, which may have many: sweeps leave few that are to be looked at.
+        _SWITCHES.c.namespace.concat(sa.literal_column("''")) == sa.bindparam("namespace"),
         _SWITCHES.c.check_watched <= sa.bindparam("watched"),
         _SWITCHES.c.deadline_watched <= sa.bindparam("watched"),
     )

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from mcpl_heartbeat.storage.store import schema, sql
 from tests.store.operations.rig import Rig
+from tests.store.tasks.queue import make
 
 ALL = ["release_leases", "mark_failed", "queue_alert"]
 TABLES = {table.name for table in schema.metadata.sorted_tables}
@@ -81,6 +82,33 @@ def test_many_switches_and_much_old_mail_are_gone_through_by_indexes_of_their_ow
     assert sum("INDEX switches_check" in each for each in plans) == 2
     assert sum("INDEX switches_state (namespace=? AND state=?)" in each for each in plans) == 1
     assert any("INDEX envelopes_settled" in each for each in plans_of(rig.keep_house))
+    assert all("switches_check" in each for each in plans_of(agent.list_agent_tasks))
+
+
+@pytest.mark.requirement("watch.store.indexed", "tasks.push.reborn")
+def test_a_look_for_news_goes_through_none_but_the_few_switches_that_it_is_for(
+    sqlite_rig: Rig,
+) -> None:
+    rig = sqlite_rig
+    agent = rig.agent()
+    agent.heartbeat(wake_on_tasks=True, expect_within_seconds=600)
+    make(agent)
+    rig.advance(1)
+    work = rig.work(agent)
+    assert work is not None
+    rig.woken(agent, work, taken=True)
+    rig.advance(1)
+    seen = rig.statements
+    seen.clear()
+    rig.news(agent)
+    rig.work(agent)
+    statements = dict.fromkeys(each for each in seen if "FROM switches" in each)
+    plans = [rig.plan(each, (0,) * each.count("?")) for each in statements]
+    assert [plan.split(";")[0] for plan in plans] == [
+        "SEARCH switches USING INDEX switches_nudge (namespace=?)",
+        "SEARCH switches USING INDEX switches_wake (namespace=?)",
+        "SEARCH switches USING INDEX switches_wake (namespace=? AND armed_at>?)",
+    ]
 
 
 @pytest.mark.requirement("watch.store.indexed")

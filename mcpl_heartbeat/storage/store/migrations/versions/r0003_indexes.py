@@ -1,4 +1,4 @@
-"""Indexes for what went by too many rows: the housekeeping, and the counts of switches."""
+"""Indexes for what went by too many rows: housekeeping, counts of switches, wakes after a death."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -19,4 +19,20 @@ def upgrade() -> None:
         sqlite_where=settled,
         postgresql_where=settled,
     )
-    op.create_index("switches_state", "switches", ["namespace", "state"])
+    counted = sa.text("namespace > ''")
+    op.create_index(
+        "switches_state",
+        "switches",
+        ["namespace", "state"],
+        sqlite_where=counted,
+        postgresql_where=counted,
+    )
+    wanted = sa.text("state = 'armed' AND wake_on_tasks = 1")
+    op.drop_index("switches_wake", "switches")
+    op.create_index(
+        "switches_wake",
+        "switches",
+        ["namespace", "armed_at"],
+        sqlite_where=wanted,
+        postgresql_where=wanted,
+    )
