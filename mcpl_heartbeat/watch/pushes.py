@@ -120,12 +120,13 @@ class AlertPushes:
         if known:
             self._emit(Settle(known, taken=True))
         waiting = [one for one in mail if one.seq not in known]
+        self._let_be(map(_mark, waiting))
+        if not waiting:
+            return
         if not self.wanted(blocked, now):
             # It was asked for before the last push left, or before the policy changed.
             out = () if self._out is None else self._out.seqs
             self._let_go(one.seq for one in waiting if one.seq not in out)
-        elif not waiting:
-            self.held = None
         elif (
             self.held is not None
             and now.monotonic < self._probe_at
@@ -156,8 +157,7 @@ class AlertPushes:
         while len(self._taken) > KNOWN_TAKEN:
             del self._taken[next(iter(self._taken))]
         if self.held is not None:
-            left = self.held.marks.difference(push.marks)
-            self.held = msgspec.structs.replace(self.held, marks=left) if left else None
+            self._let_be(self.held.marks.difference(push.marks))
 
     def pass_time(self, now: Moment) -> None:
         """Hold what has been out for too long."""
@@ -192,6 +192,12 @@ class AlertPushes:
         self.held = Held(frozenset(push.marks), reason)
         self._probe_at = now.monotonic + PROBE_EVERY_MS
         self._rest_until = max(self._rest_until, now.monotonic + REST_MS)
+
+    def _let_be(self, waiting: Iterable[Mark]) -> None:
+        """Of what is held, no more than these wait yet."""
+        if self.held is not None:
+            left = self.held.marks.intersection(waiting)
+            self.held = msgspec.structs.replace(self.held, marks=left) if left else None
 
     def _let_go(self, seqs: Iterable[int]) -> None:
         those = tuple(seqs)

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from mcpl_heartbeat.mcp.tools import schema
+from mcpl_heartbeat.storage.store.ports import News
 from mcpl_heartbeat.watch import tools
 from mcpl_heartbeat.watch.failures import unavailable
-from tests.session.watching import GRANT, alert, beaten, news, no_switches, watch_world
+from tests.session.watching import GRANT, READING, alert, beaten, news, no_switches, watch_world
 from tests.world import World, refuse
 
 KEY = "k" * 32
@@ -203,6 +204,26 @@ def test_what_the_host_does_not_take_is_told_with_the_reason() -> None:
     assert "stopping" in note
     other = told(world, world.begin_call("switch_status", agent_key=KEY), no_switches())
     assert other["structuredContent"]["notes"] == [], "it is no news of another agent's"
+
+
+@pytest.mark.requirement("watch.push.told")
+def test_what_is_held_is_counted_as_it_waits_yet() -> None:
+    def notes() -> list[str]:
+        result = told(world, world.begin_call("switch_status"), no_switches())
+        said: list[str] = result["structuredContent"]["notes"]
+        return said
+
+    world = watch_world(answer=refuse(-32603, "stopping"))
+    world.news(news(alert(1), alert(2)))
+    world.pass_time(5_000)
+    world.news(news(alert(2)))
+    (note,) = notes()
+    assert "1 alert " in note, "somebody has read the other one, or it was resolved"
+    world.news(News(READING, quiet=frozenset({"reviews"})))
+    assert len(notes()) == 1
+    world.news(News(READING, quiet=frozenset({"alerts"})))
+    assert notes() == []
+    assert len(world.pushes) == 1, "that there are fewer is no cause to send them"
 
 
 @pytest.mark.requirement("mcp.structured-content")
