@@ -6,7 +6,6 @@ import sqlite3
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
@@ -15,7 +14,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 
 from mcpl_heartbeat.storage.store import engine as engines
 from mcpl_heartbeat.storage.store import extras, urls
-from mcpl_heartbeat.storage.store.engine import Kind, Line, Trouble, judge
+from mcpl_heartbeat.storage.store.engine import Kind, Trouble, judge
 from mcpl_heartbeat.storage.store.ports import StoreError
 from mcpl_heartbeat.storage.store.store import Store
 from tests.postgres import Server
@@ -355,24 +354,6 @@ def test_the_reason_is_one_clause() -> None:
     assert judge(PermissionError(13, "Permission denied")).text == "Permission denied"
     assert judge(ValueError("why")).kind is Kind.OURS
     assert judge(MemoryError()) == Trouble(Kind.STORE, "this server is out of memory")
-
-
-@pytest.mark.requirement("watch.store.reconnect")
-def test_a_line_is_made_again_when_the_file_was_replaced(tmp_path: Path) -> None:
-    path = tmp_path / "store.db"
-    place = urls.read(f"sqlite:///{path}")
-    engines.make_file(str(path))
-    line = Line(place, engines.make_engine(place))
-    first: Any = line.get()
-    assert line.get() is first
-    assert line.stands
-    path.rename(tmp_path / "away.db")
-    assert not line.stands
-    with pytest.raises(FileNotFoundError):
-        line.get()
-    engines.make_file(str(path))
-    assert line.get() is not first
-    line.drop()
 
 
 @pytest.mark.requirement("watch.store.one-writer")

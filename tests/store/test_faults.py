@@ -57,7 +57,7 @@ def test_a_full_disk_is_said_and_costs_nothing_but_the_call(
         def limit(connection: Any, _record: object) -> None:
             if full:
                 pages = connection.execute("PRAGMA page_count").fetchone()[0]
-                connection.execute(f"PRAGMA max_page_count = {max(pages, 60)}")
+                connection.execute(f"PRAGMA max_page_count = {max(pages, 80)}")
 
         return engine
 
@@ -280,7 +280,7 @@ def test_a_file_that_goes_while_a_call_is_carried_out_is_no_success(
         return outcomes
 
     monkeypatch.setattr(operations, "carry_out", carry_out)
-    with pytest.raises(StoreError, match="taken away"):
+    with pytest.raises(StoreError, match="while that was done, its file is gone"):
         beat(store)
 
 

@@ -52,31 +52,26 @@ class Trouble(msgspec.Struct, frozen=True):
 class Line:
     """One connection to the store, made when it is first used and again once it was lost."""
 
-    def __init__(self, place: Place, engine: sa.Engine) -> None:
-        self._place = place
+    def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
         self._conn: sa.Connection | None = None
-        self.file: tuple[int, int] | None = None
-        """Which file it is, or was, connected to."""
 
     def get(self) -> sa.Connection:
         """Give the connection. Raises what ``judge`` weighs."""
-        if self._conn is not None and self.file != self._identity():
-            self.drop()
         if self._conn is None:
-            self.file = self._identity()
             self._conn = self._engine.connect()
         return self._conn
 
     @property
+    def connected(self) -> bool:
+        """Whether there is a connection, broken or not."""
+        return self._conn is not None
+
+    @property
     def stands(self) -> bool:
-        """Whether it is connected, and to what now lies at its place."""
-        if self._conn is None or self._conn.closed or self._conn.invalidated:
-            return False
-        try:
-            return self.file == self._identity()
-        except OSError:
-            return False
+        """Whether it is connected."""
+        conn = self._conn
+        return conn is not None and not conn.closed and not conn.invalidated
 
     def drop(self) -> None:
         """Let the connection go; the next ``get`` makes another."""
@@ -84,13 +79,6 @@ class Line:
         if conn is not None:
             with contextlib.suppress(SQLAlchemyError, sqlite3.Error, OSError):
                 conn.close()
-
-    def _identity(self) -> tuple[int, int] | None:
-        """Which file is at the store's place; ``OSError`` when there is none."""
-        if self._place.path is None:
-            return None
-        found = Path(self._place.path).stat()
-        return found.st_dev, found.st_ino
 
 
 def make_file(path: str) -> None:
@@ -147,6 +135,20 @@ def begin_writing(conn: sa.Connection, patience_ms: int | None = None) -> None:
             conn.exec_driver_sql(f"SET LOCAL lock_timeout = {patience_ms}")
             conn.exec_driver_sql(f"SET LOCAL statement_timeout = {patience_ms}")
         conn.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITER_LOCK})")
+
+
+def empty_log(line: Line) -> bool:
+    """Bring all that SQLite's log holds into the file that ``line`` is of; whether that is done."""
+    if not line.stands:
+        return False
+    try:
+        # On the connection below, since SQLAlchemy would begin a transaction.
+        raw = line.get().connection.driver_connection
+        assert isinstance(raw, sqlite3.Connection)
+        [(busy, *_)] = raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except (SQLAlchemyError, sqlite3.Error):
+        return False
+    return not busy
 
 
 def judge(error: BaseException) -> Trouble:

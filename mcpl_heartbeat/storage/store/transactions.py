@@ -6,6 +6,7 @@ on a time in which nobody watched.
 """
 
 import contextlib
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from mcpl_heartbeat.storage.store import engine as engines
 from mcpl_heartbeat.storage.store import migrate
 from mcpl_heartbeat.storage.store.clock import SteadyClock
 from mcpl_heartbeat.storage.store.engine import Kind, Line
+from mcpl_heartbeat.storage.store.files import Files, Identity
 from mcpl_heartbeat.storage.store.ports import StoreError
 from mcpl_heartbeat.storage.store.timekeeper import Look, Timekeeper
 from mcpl_heartbeat.storage.store.transaction import Transaction
@@ -26,6 +28,7 @@ from mcpl_heartbeat.storage.store.urls import Place
 from mcpl_heartbeat.storage.store.watchers import FileWatch, NoWatch, SessionWatch, Watchers
 from mcpl_heartbeat.watch.clock import Gap
 
+_log = logging.getLogger("mcpl_heartbeat")
 T = TypeVar("T")
 
 PATIENCE_S = 5.0
@@ -57,14 +60,16 @@ class Transactions:
         self._clock = clock
         self._time = self._new_time()
         engine = engines.make_engine(place)
-        self._writer = Line(place, engine)
-        self._noter = Line(place, engines.make_engine(place, relaxed=True))
-        self._reader = Line(place, engines.reading(engine))
+        self._writer = Line(engine)
+        self._noter = Line(engines.make_engine(place, relaxed=True))
+        self._reader = Line(engines.reading(engine))
+        self._files = None if place.path is None else Files(place.path, pause)
         self._watchers = _watchers(place, engine, pause) if watch else NoWatch()
         self._turn = threading.RLock()
         self._reading = threading.Lock()
+        """Also of whoever opens or lets go of a SQLite store's files."""
         self._open = False
-        self._file: tuple[int, int] | None = None
+        self._file: Identity | None = None
         self._known = self._readable = False
         self._why = "it is not open yet"
         self._gap: Gap | None = None
@@ -84,10 +89,8 @@ class Transactions:
                 with contextlib.suppress(StoreError):
                     self._patiently(lambda: self._attempt(_nothing, exact=True))
             self._readable = False
-            self._drop("it was closed")
+            self._drop("it was closed", reader=True)
             self._watchers.leave()
-        with self._reading:
-            self._reader.drop()
 
     def write(self, work: Callable[[Transaction], T], *, note: bool = True) -> T:
         """Do ``work`` in one durable transaction, perhaps more than once, and give what it gave.
@@ -115,7 +118,7 @@ class Transactions:
                     trouble = engines.judge(error)
                     if trouble.kind is Kind.OURS:
                         raise
-                    self._reader.drop()
+                    self._drop_reader()
                     if trouble.kind is Kind.STORE or not again:
                         raise StoreError(trouble.text) from error
         raise AssertionError("unreachable")
@@ -152,19 +155,21 @@ class Transactions:
                 self._pause(0.01)
 
     def _come(self) -> None:
-        if self._open and self._writer.stands:
+        trouble = None if self._files is None else self._files.trouble()
+        if self._open and self._writer.stands and trouble is None:
             return
         self._open = False
-        if self._place.path is not None and not self._known:
-            engines.make_file(self._place.path)
+        if trouble is not None:
+            self._drop(trouble)
+        if self._files is not None:
+            self._weigh(self._files)
         try:
             conn = self._writer.get()
-            if self._writer.file != self._file:
-                # Another store lies there now, and what is remembered is of the one before.
-                self._file, self._time = self._writer.file, self._new_time()
             # Where we have worked, an empty store is one that was lost, or is being put back.
             migrate.bring_up(conn, self._place, anew=not self._known)
             engines.begin_writing(conn)
+            if self._files is not None:
+                self._take(self._files)
             self._time.begin(conn, self._random(32))
             conn.commit()
             alone = self._watchers.join()
@@ -173,10 +178,27 @@ class Transactions:
             if alone:
                 self._watchers.settle()
         except BaseException:
-            self._writer.drop()
+            self._drop(self._why)
             self._watchers.leave()
             raise
+        if trouble is not None:
+            _log.warning("The store was opened anew: %s while it was in use.", trouble)
         self._open = self._known = self._readable = True
+
+    def _weigh(self, files: Files) -> None:
+        """See to it that a SQLite store may be opened."""
+        if not self._known:
+            engines.make_file(str(self._place.path))
+        with self._reading:
+            if files.main is None:
+                files.weigh()
+
+    def _take(self, files: Files) -> None:
+        with self._reading:
+            files.took()
+        if files.main != self._file:
+            # Another store lies there now, and what is remembered is of the one before.
+            self._file, self._time = files.main, self._new_time()
 
     def _attempt(
         self,
@@ -221,18 +243,29 @@ class Transactions:
         except SQLAlchemyError as error:
             # Whether it is kept cannot be told from here, so it must not be done again.
             raise StoreError(engines.judge(error).text) from error
-        if not self._writer.stands:
-            raise StoreError("its file was taken away meanwhile")
+        if self._files is not None and (trouble := self._files.trouble()) is not None:
+            raise StoreError(f"while that was done, {trouble}")
 
     def _transaction(self, conn: sa.Connection, look: Look) -> Transaction:
         return Transaction(conn, self._time.reading(conn, look), look.salt, self._random)
 
     def _read(self, work: Callable[[Transaction], T]) -> T:
+        if self._files is not None:
+            self._look_at(self._files)
         conn = self._reader.get()
-        if self._reader.file != self._file:
-            raise StoreError("another file has taken its place")
         with conn.begin():
             return work(self._transaction(conn, self._time.look(conn)))
+
+    def _look_at(self, files: Files) -> None:
+        """See to it that what is read is what was written."""
+        if files.main is None:
+            files.weigh()
+            self._reader.get()
+            files.took()
+        elif (trouble := files.trouble()) is not None:
+            raise StoreError(trouble)
+        if files.main != self._file:
+            raise StoreError("another file has taken its place")
 
     def _note(self) -> None:
         self._watchers.keep()
@@ -248,16 +281,34 @@ class Transactions:
     def _new_time(self) -> Timekeeper:
         return Timekeeper(self._clock, database=self._place.path is None)
 
-    def _drop(self, why: str) -> None:
+    def _drop(self, why: str, *, reader: bool = False) -> None:
+        """Let go of the connections; of the reader's too where the files are not what they were."""
         self._open, self._why = False, why
-        self._writer.drop()
-        self._noter.drop()
+        trouble = self._files is not None and self._files.trouble() is not None
+        if self._files is None and not reader:
+            self._writer.drop()
+            self._noter.drop()
+            return
+        with self._reading:
+            self._noter.drop()
+            if reader or trouble:
+                self._reader.drop()
+            moved = self._files is not None and self._files.moved
+            saved = moved and engines.empty_log(self._writer)
+            self._writer.drop()
+            if self._files is not None and not self._reader.connected:
+                self._files.left(trouble=trouble, saved=saved)
+
+    def _drop_reader(self) -> None:
+        self._reader.drop()
+        if self._files is not None and not self._writer.connected:
+            self._files.left(trouble=self._files.trouble() is not None)
 
 
 def _watchers(place: Place, engine: sa.Engine, pause: Callable[[float], None]) -> Watchers:
     if place.path is not None:
         return FileWatch(place, pause)
-    return SessionWatch(Line(place, engine), pause)
+    return SessionWatch(Line(engine), pause)
 
 
 def _nothing(_: Transaction) -> None:
