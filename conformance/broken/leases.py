@@ -17,7 +17,7 @@ from mcpl_heartbeat.watch import leases
 
 @mutant(
     "The label of the holder is proof enough.",
-    caught_by={"watch/a-lease-that-lapsed": "An equal label is no proof."},
+    caught_by={"watch/whose-fence": "An equal label is no proof."},
 )
 def label_is_proof(patch: Patch) -> None:
     take = leases.take
@@ -32,7 +32,7 @@ def label_is_proof(patch: Patch) -> None:
 
 @mutant(
     "Any fence is proof enough.",
-    caught_by={"watch/a-lease-that-lapsed": "Nor is a fence that was made up."},
+    caught_by={"watch/whose-fence": "Nor is a fence that was made up."},
 )
 def any_fence_is_proof(patch: Patch) -> None:
     patch(leases, "_is_holder", lambda lease, fence: fence is not UNSET)
@@ -40,7 +40,7 @@ def any_fence_is_proof(patch: Patch) -> None:
 
 @mutant(
     "A refusal shows the fence of the holder.",
-    caught_by={"watch/a-lease-that-lapsed": '"retry_after_seconds":20'},
+    caught_by={"watch/whose-fence": '"retry_after_seconds"'},
 )
 def fence_given_away(patch: Patch) -> None:
     refused = leases._refused
@@ -78,8 +78,37 @@ def lease_ends_early(patch: Patch) -> None:
 
 
 @mutant(
+    "A lease that was let go is renewed with its old fence.",
+    caught_by={"watch/whose-fence": "What was let go is over."},
+)
+def released_lease_renewed(patch: Patch) -> None:
+    renew = leases.renew
+
+    def reviving(before: Any, arguments: Any, now: Any) -> Any:
+        return renew(None if before is None else replace(before, held=True), arguments, now)
+
+    patch(leases, "renew", reviving)
+
+
+@mutant(
+    "A renewal is a new acquisition, with another generation.",
+    caught_by={"watch/whose-fence": "Shown, it renews."},
+)
+def renewal_acquires(patch: Patch) -> None:
+    take = leases.take
+
+    def acquiring(before: Any, namespace: str, arguments: Any, fence: str, now: Any) -> Any:
+        taken = take(before, namespace, arguments, fence, now)
+        if before is None or taken.lease is None or taken.lease.fence != before.fence:
+            return taken
+        return take(leases.free(before), namespace, arguments, fence, now)
+
+    patch(leases, "take", acquiring)
+
+
+@mutant(
     "Each acquisition of a key has the same fence.",
-    caught_by={"watch/a-lease-that-lapsed": '"as":{"$not":{"$ref":"fence"}}'},
+    caught_by={"watch/whose-fence": '"as":{"$not":{"$ref":"fence"}}'},
 )
 def fence_of_the_key(patch: Patch) -> None:
     take = leases.take
@@ -91,10 +120,10 @@ def fence_of_the_key(patch: Patch) -> None:
 
 
 @mutant(
-    "The fence of a claim that is over still releases.",
-    caught_by={"watch/a-lease-that-lapsed": "The fence of before lets nothing go."},
+    "A release asks for no fence.",
+    caught_by={"watch/whose-fence": "It lets nothing go either."},
 )
-def old_fence_releases(patch: Patch) -> None:
+def release_asks_for_no_fence(patch: Patch) -> None:
     release = leases.release
 
     def unfenced(before: Any, arguments: Any, now: Any) -> Any:
@@ -106,8 +135,31 @@ def old_fence_releases(patch: Patch) -> None:
 
 
 @mutant(
+    "A fence that the key had before still releases it.",
+    caught_by={"watch/whose-fence": "The fence of before lets nothing go."},
+)
+def old_fence_releases(patch: Patch) -> None:
+    take, release = leases.take, leases.release
+    ever: set[str] = set()
+
+    def noting(*args: Any) -> Any:
+        taken = take(*args)
+        if taken.lease is not None:
+            ever.add(taken.lease.fence)
+        return taken
+
+    def forgiving(before: Any, arguments: Any, now: Any) -> Any:
+        if before is not None and arguments.fence in ever:
+            arguments = replace(arguments, fence=before.fence)
+        return release(before, arguments, now)
+
+    patch(leases, "take", noting)
+    patch(leases, "release", forgiving)
+
+
+@mutant(
     "A release forgets the generation of the key.",
-    caught_by={"watch/a-lease-that-lapsed": "no generation comes twice"},
+    caught_by={"watch/whose-fence": '"generation":2,"fence"'},
 )
 def generation_forgotten(patch: Patch) -> None:
     free = leases.free
