@@ -126,10 +126,14 @@ class VirtualStore:
         most, seek = self._listening.alerts, self._seek
         wanted = most is not None or seek.wanted or seek.reviews
         if wanted and (me := self._identity()) is not None:
+            held = [
+                ports.Nudge(nudge.scope, nudge.generation, nudge.deadline_watched)
+                for nudge in self._listening.held
+            ]
             asked = Moment(self._time.wall, self._time.monotonic)
             self._report(
                 self._store.news(
-                    me.agent, me.namespace, self._token, most, seek.wanted, seek.reviews
+                    me.agent, me.namespace, self._token, most, seek.wanted, seek.reviews, held
                 ),
                 asked,
             )

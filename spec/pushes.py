@@ -169,6 +169,31 @@ class NudgePush(Sent, frozen=True):
     coalesce: Coalesce | UnsetType = UNSET
 
 
+class NudgesOrigin(Sent, frozen=True):
+    """Whence several nudges come; of their scopes the first 20."""
+
+    source: Literal["nudge"]
+    count: Annotated[int, Meta(ge=2)]
+    scopes: Annotated[list[NotBlank], Meta(min_length=1, max_length=20)]
+
+
+class NudgesPush(Sent, frozen=True):
+    """The params of several nudges in one push."""
+
+    feature_set: Literal["watch"]
+    event_id: Annotated[
+        str,
+        Meta(
+            pattern=r"^nudges_[0-9a-f]{16}_[0-9]+$",
+            description="nudges_<hash of the scopes, generations and deadlines>_<count>",
+        ),
+    ]
+    timestamp: Utc
+    origin: NudgesOrigin
+    payload: Visible
+    tags: Annotated[list[Literal["watch:nudge"]], Meta(min_length=1, max_length=1)]
+
+
 class WorkOrigin(Sent, frozen=True):
     """Whence a wake for work comes, and how many tasks can be claimed."""
 

@@ -136,6 +136,9 @@ def shapes() -> dict[str, Shape]:
         "push-event.nudge.params": _of(
             p.NudgePush, "Params of push/event: a nudge", "See watch.md."
         ),
+        "push-event.nudges.params": _of(
+            p.NudgesPush, "Params of push/event: several nudges", "See watch.md."
+        ),
         "push-event.tasks.params": _of(
             p.WorkPush, "Params of push/event: claimable tasks", "See tasks.md."
         ),

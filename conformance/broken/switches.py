@@ -308,31 +308,6 @@ def a_push_for_each_death(patch: Patch) -> None:
     patch(news, "_claim", one)
 
 
-@mutant(
-    "A nudge counts as a beat.",
-    caught_by={"watch/nudged-in-time": '"deadline":{"$ref":"deadline"}'},
-)
-def nudge_is_a_beat(patch: Patch) -> None:
-    later = schema.switches.c.deadline_watched + schema.switches.c.window_ms
-    patch(news, "_NUDGED", news._NUDGED.values(deadline_watched=later))
-
-
-@mutant(
-    "An agent is nudged until it beats.",
-    caught_by={"watch/nudged-in-time": '"quiet"'},
-)
-def nudged_again_and_again(patch: Patch) -> None:
-    patch(news, "_NUDGED", news._NUDGED.values(nudged=0))
-
-
-@mutant(
-    "A nudge is never sent.",
-    caught_by={"watch/nudged-in-time": '"push"'},
-)
-def never_nudged(patch: Patch) -> None:
-    patch(news, "_nudge", lambda *args: [])
-
-
 # Mail ---------------------------------------------------------------------------------------------
 
 

@@ -1,15 +1,20 @@
 """Nudges: a push to an agent whose switch is near its deadline, to beat or to disarm.
 
-The store gives each once. It is sent at once, or held with the reason and sent again at the next
-policy, or once the host takes pushes again, which one of them tries once a minute. Before that the
-store has to say that it still stands, for a beat may have come by another door. It never leaves
-after its deadline, of which it would speak too late. Its eventId names the deadline, so it stays
-the same however often it is sent.
+The store gives each once. All that wait leave in one push, which is an agent's one wake for them
+(F.2, "Wake storms"). The next push leaves ``REST_MS`` after it, but none waits for others longer
+than a tenth of the time that it has.
+
+What the host does not take is held with the reason and sent again at the next policy, once the host
+takes pushes again, and once a minute. Before that, and after a rest, the store has to say that it
+still stands, for a beat may have come by another door. Nothing leaves after its deadline, of which
+it would speak too late. The eventId follows from the deadlines that a push tells of, so it stays
+the same however often they are sent together.
 """
 
 import enum
 import hashlib
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -23,15 +28,16 @@ from mcpl_heartbeat.watch.pushes import (
     ANSWER_WITHIN_MS,
     FEATURE_SET,
     PROBE_EVERY_MS,
-    REMEMBERED,
+    REST_MS,
+    SHOWN_SCOPES,
     UNANSWERED,
     Send,
 )
 
 MOST = 500
 """How many are remembered; of more the oldest are dropped."""
-BURST = 32
-"""How many leave in one pass."""
+REMEMBERED = 32
+"""How many pushes are remembered for a late answer."""
 
 
 class Told(Protocol):
@@ -71,15 +77,27 @@ class _State(enum.Enum):
 _KEPT = (_State.HELD, _State.ASKED)
 
 
-class _Nudge(msgspec.Struct):
+class NudgePush(msgspec.Struct, frozen=True, eq=False):
+    """A push that left: of what it told, and when (monotonic ms)."""
+
+    ids: tuple[NudgeId, ...]
+    left_at: int
+
+
+class Due(msgspec.Struct):
+    """A nudge that is to be sent, or is out."""
+
     id: NudgeId
     deadline: int
     """Monotonic ms, never later than the true one."""
     deadline_wall: int
+    leaves_by: int
+    """Until when (monotonic ms) it may wait for others."""
     state: _State = _State.WAITING
-    left_at: int = 0
-    """When (monotonic ms) it was sent."""
-    requests: list[str] = []
+    fresh: bool = True
+    """Whether the store said in this pass that it stands."""
+    push: NudgePush | None = None
+    """The last that told of it."""
     reason: str | None = None
 
 
@@ -98,7 +116,9 @@ class NudgePushes:
         self._send = send
         self._forget = forget
         self._emit = emit
-        self._nudges: dict[NudgeId, _Nudge] = {}
+        self._nudges: dict[NudgeId, Due] = {}
+        self._left: deque[str] = deque()
+        self._rest_until = 0
         self._probe_at = 0
 
     @property
@@ -121,7 +141,8 @@ class NudgePushes:
             wall = reading.real_of(told.deadline_watched) + reading.shift
             if now.monotonic < deadline and id not in self._nudges:
                 self.beaten(told.scope)
-                self._nudges[id] = _Nudge(id, deadline, wall, requests=[])
+                leaves_by = now.monotonic + (deadline - now.monotonic) // 10
+                self._nudges[id] = Due(id, deadline, wall, leaves_by)
         while len(self._nudges) > MOST:
             self._drop(next(iter(self._nudges)))
 
@@ -130,7 +151,7 @@ class NudgePushes:
         for told in standing:
             nudge = self._nudges.get(_id(told))
             if nudge is not None and nudge.state is _State.ASKED:
-                nudge.state = _State.WAITING
+                nudge.state, nudge.fresh = _State.WAITING, True
         for told in void:
             if _id(told) in self._nudges:
                 self._drop(_id(told))
@@ -140,19 +161,25 @@ class NudgePushes:
         for id in [id for id in self._nudges if id.scope == scope]:
             self._drop(id)
 
-    def answered(self, id: NudgeId, outcome: pushing.Taken | pushing.Refused, now: Moment) -> None:
-        """The host answered this nudge, however late."""
-        nudge = self._nudges.get(id)
-        if nudge is None:
-            return
+    def answered(
+        self, push: NudgePush, outcome: pushing.Taken | pushing.Refused, now: Moment
+    ) -> None:
+        """The host answered this push, however late."""
+        told = [self._nudges[id] for id in push.ids if id in self._nudges]
         if isinstance(outcome, pushing.Taken):
-            self._drop(id)
+            for nudge in told:
+                self._drop(nudge.id)
             self.retry()
-        elif nudge.state is _State.OUT:
-            self._hold(nudge, outcome.reason, now)
+        else:
+            self._hold(_out(told, push), outcome.reason, now)
+
+    def policy_came(self) -> None:
+        """What is held may be sent, and at once: what the host refused was no wake."""
+        self._rest_until = 0
+        self.retry()
 
     def retry(self) -> None:
-        """A policy came, or the host takes pushes again: what is held may be sent."""
+        """The host takes pushes again: what is held may be sent."""
         for nudge in self._in(_State.HELD):
             nudge.state = _State.ASKED
 
@@ -161,8 +188,9 @@ class NudgePushes:
         for nudge in list(self._nudges.values()):
             if now.monotonic >= nudge.deadline:
                 self._drop(nudge.id)
-            elif nudge.state is _State.OUT and now.monotonic >= nudge.left_at + ANSWER_WITHIN_MS:
-                self._hold(nudge, UNANSWERED, now)
+        late = [push for push in self._pushes() if now.monotonic >= _answer_by(push)]
+        for push in late:
+            self._hold(_out(self._nudges.values(), push), UNANSWERED, now)
         if blocked:
             for nudge in self._in(_State.WAITING):
                 nudge.state = _State.ASKED
@@ -170,73 +198,123 @@ class NudgePushes:
         held = self._in(_State.HELD)
         if held and now.monotonic >= self._probe_at:
             self._probe_at = now.monotonic + PROBE_EVERY_MS
-            min(held, key=lambda nudge: nudge.deadline).state = _State.ASKED
-        for nudge in self._in(_State.WAITING)[:BURST]:
-            self._push(nudge, coalesces, now)
+            for nudge in held:
+                nudge.state = _State.ASKED
+        waiting = self._in(_State.WAITING)
+        leaves = bool(waiting) and now.monotonic >= self._leaves_at(waiting)
+        if leaves and all(nudge.fresh for nudge in waiting):
+            self._push(waiting, coalesces, now)
+            return
+        for nudge in waiting:
+            nudge.fresh = False
+            if leaves:
+                nudge.state = _State.ASKED
 
     def next_moment(self, blocked: bool) -> int | None:
         """When (monotonic ms) ``pump`` next has something to do."""
-        moments = []
-        for nudge in self._nudges.values():
-            moments.append(nudge.deadline)
-            if nudge.state is _State.OUT:
-                moments.append(nudge.left_at + ANSWER_WITHIN_MS)
-            elif not blocked and nudge.state is not _State.ASKED:
-                moments.append(self._probe_at if nudge.state is _State.HELD else 0)
+        moments = [nudge.deadline for nudge in self._nudges.values()]
+        moments += [_answer_by(push) for push in self._pushes()]
+        if not blocked:
+            if self._in(_State.HELD):
+                moments.append(self._probe_at)
+            if waiting := self._in(_State.WAITING):
+                moments.append(self._leaves_at(waiting))
         return min(moments, default=None)
 
-    def _in(self, state: _State) -> list[_Nudge]:
+    def _in(self, state: _State) -> list[Due]:
         return [nudge for nudge in self._nudges.values() if nudge.state is state]
 
-    def _push(self, nudge: _Nudge, coalesces: bool, now: Moment) -> None:
-        seconds = (nudge.deadline - now.monotonic) / 1000
-        event = nudge_event(nudge.id, nudge.deadline_wall, seconds, self._zone, now.wall)
-        if coalesces:
-            event["coalesce"] = {"key": nudge_key(nudge.id.scope)}
-        nudge.requests.append(self._send(event, nudge.id))
-        if len(nudge.requests) > REMEMBERED:
-            self._forget(nudge.requests.pop(0))
-        nudge.state, nudge.left_at = _State.OUT, now.monotonic
+    def _pushes(self) -> list[NudgePush]:
+        """The pushes that are out and not answered."""
+        pushes = (nudge.push for nudge in self._in(_State.OUT))
+        return list(dict.fromkeys(push for push in pushes if push is not None))
 
-    def _hold(self, nudge: _Nudge, reason: str, now: Moment) -> None:
-        nudge.state = _State.HELD
-        if self._probe_at <= now.monotonic:
+    def _leaves_at(self, waiting: Sequence[Due]) -> int:
+        return min(self._rest_until, *(nudge.leaves_by for nudge in waiting))
+
+    def _push(self, waiting: Sequence[Due], coalesces: bool, now: Moment) -> None:
+        soonest = sorted(waiting, key=lambda nudge: (nudge.deadline, nudge.id.scope))
+        push = NudgePush(tuple(nudge.id for nudge in soonest), now.monotonic)
+        event = nudges_event(soonest, self._zone, now)
+        if coalesces and len(soonest) == 1:
+            event["coalesce"] = {"key": nudge_key(soonest[0].id.scope)}
+        for nudge in soonest:
+            nudge.state, nudge.push = _State.OUT, push
+        self._rest_until = now.monotonic + REST_MS
+        self._left.append(self._send(event, push))
+        if len(self._left) > REMEMBERED:
+            self._forget(self._left.popleft())
+
+    def _hold(self, nudges: Sequence[Due], reason: str, now: Moment) -> None:
+        if nudges and self._probe_at <= now.monotonic:
             self._probe_at = now.monotonic + PROBE_EVERY_MS
-        if nudge.reason != reason:
-            nudge.reason = reason
-            scope = words.quoted(nudge.id.scope)
-            self._emit(Log(Level.WARNING, f"the nudge for scope {scope} is held: {reason}"))
+        if any(nudge.reason != reason for nudge in nudges):
+            which = f"the nudge for scope {words.quoted(nudges[0].id.scope)} is"
+            if len(nudges) > 1:
+                which = f"{len(nudges)} nudges are"
+            self._emit(Log(Level.WARNING, f"{which} held: {reason}"))
+        for nudge in nudges:
+            nudge.state, nudge.reason = _State.HELD, reason
 
     def _drop(self, id: NudgeId) -> None:
-        for request_id in self._nudges.pop(id).requests:
-            self._forget(request_id)
+        del self._nudges[id]
+        while not self._nudges and self._left:
+            self._forget(self._left.popleft())
 
 
 def _id(told: Told) -> NudgeId:
     return NudgeId(told.scope, told.generation, told.deadline_watched)
 
 
+def _out(nudges: Iterable[Due], push: NudgePush) -> list[Due]:
+    """Those that are out by this push, and by no later one."""
+    return [nudge for nudge in nudges if nudge.state is _State.OUT and nudge.push is push]
+
+
+def _answer_by(push: NudgePush) -> int:
+    return push.left_at + ANSWER_WITHIN_MS
+
+
 # --- what is sent ------------------------------------------------------------------------------
 
 
-def nudge_event(
-    nudge: NudgeId, deadline: int, seconds: float, zone: Zone, now: int
-) -> dict[str, Any]:
-    """The params of the ``push/event`` for this nudge; ``deadline`` and ``now`` are wall ms."""
-    scope = hashlib.sha256(nudge.scope.encode()).hexdigest()[:16]
-    origin = {"source": "nudge", "scope": nudge.scope, "generation": nudge.generation}
-    text = words.nudge_text(
-        nudge.scope, nudge.generation, local_time(deadline, zone), seconds, local_time(now, zone)
-    )
-    id = f"nudge_{scope}_{nudge.generation}_{nudge.deadline_watched}"
-    params = pushing.event(FEATURE_SET, id, now, origin, text)
+def nudges_event(nudges: Sequence[Due], zone: Zone, now: Moment) -> dict[str, Any]:
+    """The params of the ``push/event`` for these nudges, the soonest first."""
+    told = [
+        (
+            nudge.id.scope,
+            nudge.id.generation,
+            local_time(nudge.deadline_wall, zone),
+            (nudge.deadline - now.monotonic) / 1000,
+        )
+        for nudge in nudges
+    ]
+    first = nudges[0].id
+    if len(nudges) == 1:
+        id = f"nudge_{_hash(first.scope)}_{first.generation}_{first.deadline_watched}"
+        origin = {"source": "nudge", "scope": first.scope, "generation": first.generation}
+        text = words.nudge_text(*told[0], local_time(now.wall, zone))
+    else:
+        every = sorted((n.id.scope, n.id.generation, n.id.deadline_watched) for n in nudges)
+        id = f"nudges_{_hash(repr(every))}_{len(nudges)}"
+        scopes = [nudge.id.scope for nudge in nudges[:SHOWN_SCOPES]]
+        origin = {"source": "nudge", "count": len(nudges), "scopes": scopes}
+        text = words.nudges_text(told, local_time(now.wall, zone))
+    params = pushing.event(FEATURE_SET, id, now.wall, origin, text)
     params["tags"] = ["watch:nudge"]
     return params
 
 
 def nudge_key(scope: str) -> str:
-    """By what a host replaces an unread nudge: the scope, or its hash where that is too long."""
+    """By what a host replaces an unread nudge: the scope, or its hash where that is too long.
+
+    A push of several has none: what replaced it would not tell of all of them.
+    """
     key = f"nudge:{scope}"
     if len(key.encode()) <= pushing.MAX_COALESCE_KEY_BYTES:
         return key
     return f"nudge:{hashlib.sha256(scope.encode()).hexdigest()}"
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -130,7 +130,7 @@ class WatchWing:
         if as_request:
             self._reach.renew()
             self._alerts.retry()
-            self._nudges.retry()
+            self._nudges.policy_came()
 
     def pump(self, now: Moment) -> None:
         """Send what can be sent, and say what to look for from here on."""

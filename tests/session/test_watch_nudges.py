@@ -1,6 +1,5 @@
 """Nudges: the agent is told in time to beat or disarm, and never too late."""
 
-import msgspec
 import pytest
 
 from mcpl_heartbeat.watch import nudges
@@ -30,7 +29,9 @@ def test_it_replaces_an_unread_one_where_the_host_coalesces() -> None:
         policy=GRANT, mcpl={"version": "0.5", "pushEvents": True, "eventCoalescing": True}
     )
     world.news(nudge("permits"))
+    world.pass_time(5_000)
     world.news(nudge("ß" * 200))
+    world.pass_time(5_000)
     keys = [push["coalesce"]["key"] for push in world.pushes]
     assert keys[0] == "nudge:permits"
     assert keys[1].startswith("nudge:")
@@ -40,11 +41,18 @@ def test_it_replaces_an_unread_one_where_the_host_coalesces() -> None:
 @pytest.mark.requirement("watch.push.nudge")
 def test_each_deadline_has_its_own_id() -> None:
     world = watch_world()
-    world.news(nudge(left=30_000))
-    world.news(nudge(left=60_000))
-    world.news(nudge(left=60_000, generation=3))
-    world.news(nudge("other", left=60_000))
-    assert len({push["eventId"] for push in world.pushes}) == 4
+    for told in (
+        nudge(left=30_000),
+        nudge(left=60_000),
+        nudge(left=60_000, generation=3),
+        nudge("other", left=60_000),
+        nudge("other", "else", left=60_000),
+        nudge("other", "else", left=61_000),
+        nudge("other", "more", left=61_000),
+    ):
+        world.news(told)
+        pass_looking(world, 5_000)
+    assert len({push["eventId"] for push in world.pushes}) == 7
 
 
 @pytest.mark.requirement("watch.push.nudge-in-time")
@@ -84,20 +92,18 @@ def test_one_that_is_held_goes_again_at_the_next_policy() -> None:
     assert len(world.pushes) == 2
 
 
-@pytest.mark.requirement("watch.push.held")
-def test_one_of_those_held_tries_once_a_minute_for_all() -> None:
+@pytest.mark.requirement("watch.push.nudges-together", "watch.push.held")
+def test_those_that_are_held_try_together_once_a_minute_as_one_occurrence() -> None:
     world = watch_world(answer=refuse(-32603))
-    for place in range(20):
-        world.news(nudge(f"scope-{place}", left=600_000 + place))
-    assert len(world.pushes) == 20
+    world.news(nudge(*(f"scope-{place}" for place in range(20)), left=600_000))
     pass_looking(world, 180_000)
-    assert [push["origin"]["scope"] for push in world.pushes[20:]] == ["scope-0"] * 3
+    assert [push["origin"]["count"] for push in world.pushes] == [20] * 4
+    assert len({push["eventId"] for push in world.pushes}) == 1
+    assert sum("20 nudges are held" in line for line in world.logs) == 1
     world.answer = accept
-    pass_looking(world, 60_500)
-    assert {push["origin"]["scope"] for push in world.pushes[23:]} == {
-        f"scope-{place}" for place in range(20)
-    }
-    assert len(world.pushes) == 43
+    pass_looking(world, 120_000)
+    assert len(world.pushes) == 5, "and were taken together"
+    assert world.listening.held == ()
 
 
 @pytest.mark.requirement("watch.push.policy")
@@ -116,6 +122,7 @@ def test_a_beat_by_another_door_makes_one_that_is_held_void() -> None:
     world = watch_world(answer=refuse(-32603))
     for scope in ("beaten", "quiet"):
         world.news(nudge(scope, left=600_000))
+        world.pass_time(5_000)
     assert [each.scope for each in world.listening.held] == ["beaten", "quiet"]
     checked(world, "beaten")
     assert [each.scope for each in world.listening.held] == ["quiet"], "the store is asked no more"
@@ -168,17 +175,88 @@ def test_a_beat_here_makes_an_older_nudge_void() -> None:
     assert len(world.pushes) == 1
 
 
-@pytest.mark.requirement("watch.push.nudge")
-def test_a_burst_leaves_in_parts_and_whole() -> None:
+@pytest.mark.requirement("watch.push.nudges-together")
+def test_a_storm_is_one_wake_with_the_soonest_first() -> None:
     world = watch_world(answer=silence)
-    one = nudge()
-    many = tuple(
-        msgspec.structs.replace(one.nudges[0], scope=f"scope-{place}") for place in range(100)
-    )
-    world.news(msgspec.structs.replace(one, nudges=many))
-    assert len(world.pushes) == nudges.BURST
-    world.pass_time(10)
-    assert len(world.pushes) == 100
+    world.news(nudge(*(f"scope-{place}" for place in range(100)), left=30_000))
+    (push,) = world.pushes
+    scopes = sorted(f"scope-{place}" for place in range(100))
+    assert push["origin"] == {"source": "nudge", "count": 100, "scopes": scopes[:20]}
+    assert push["tags"] == ["watch:nudge"]
+    assert push["eventId"].endswith("_100")
+    text = push["payload"]["content"][0]["text"]
+    for word in ("100 of your", '"scope-0"', "30 s", "80 more", "heartbeat", "disarm"):
+        assert word in text, word
+
+
+@pytest.mark.requirement("watch.push.nudges-together")
+def test_what_comes_within_5_s_of_a_push_goes_together() -> None:
+    world = watch_world()
+    world.news(nudge("first", left=300_000))
+    world.pass_time(1_000)
+    world.news(nudge("second", left=301_000))
+    world.pass_time(3_999)
+    world.news(nudge("third", left=303_000))
+    world.pass_time(1)
+    assert len(world.pushes) == 1, "the store is asked first whether they still stand"
+    checked(world)
+    assert world.pushes[1]["origin"]["scopes"] == ["second", "third"]
+    world.pass_time(5_000)
+    world.news(nudge("fourth", left=400_000))
+    assert len(world.pushes) == 3
+
+
+@pytest.mark.requirement("watch.push.nudges-together", "watch.push.nudge-in-time")
+def test_none_waits_for_others_longer_than_a_tenth_of_its_time() -> None:
+    world = watch_world()
+    world.news(nudge("first", left=300_000))
+    world.news(nudge("leisurely", left=300_000))
+    world.news(nudge("urgent", left=10_000))
+    world.pass_time(999)
+    assert world.listening.held == ()
+    world.pass_time(1)
+    assert [each.scope for each in world.listening.held] == ["leisurely", "urgent"]
+    checked(world)
+    assert world.pushes[1]["origin"]["scopes"] == ["urgent", "leisurely"]
+
+
+@pytest.mark.requirement("watch.push.nudges-together", "watch.push.nudge-in-time")
+def test_a_beat_by_another_door_makes_one_that_rests_void() -> None:
+    world = watch_world()
+    world.news(nudge("first", left=300_000))
+    world.news(nudge("beaten", "quiet", left=300_000))
+    world.pass_time(5_000)
+    checked(world, "beaten")
+    assert [push["origin"]["scope"] for push in world.pushes] == ["first", "quiet"]
+    assert world.listening.held == ()
+
+
+@pytest.mark.requirement("watch.push.nudges-together", "watch.push.nudge-in-time")
+def test_a_beat_takes_its_scope_out_of_those_that_wait() -> None:
+    world = watch_world(answer=refuse(-32603))
+    world.news(nudge("beaten", "quiet", "still", left=600_000))
+    checked(world, "beaten")
+    world.answer = accept
+    pass_looking(world, 60_500)
+    assert [push["origin"]["count"] for push in world.pushes] == [3, 2]
+    assert world.pushes[1]["origin"]["scopes"] == ["quiet", "still"]
+    first, second = (push["eventId"] for push in world.pushes)
+    assert first != second, "it says something else"
+
+
+@pytest.mark.requirement("watch.push.nudges-together", "watch.push.unanswered")
+def test_a_late_answer_counts_for_all_that_it_told_of() -> None:
+    world = watch_world(answer=silence)
+    world.news(nudge("a", "b", left=300_000))
+    world.pass_time(31_000)
+    world.news(nudge("c", left=300_000))
+    assert [each.scope for each in world.listening.held] == ["a", "b"]
+    world.answer_push(0, ACCEPTED)
+    assert world.listening.held == ()
+    world.pass_time(20_000)
+    assert len(world.pushes) == 2
+    world.answer_push(1, {"error": {"code": -32603, "message": "no"}})
+    assert [each.scope for each in world.listening.held] == ["c"]
 
 
 @pytest.mark.requirement("watch.push.unanswered")

@@ -72,9 +72,11 @@ def news(*alerts: Envelope) -> News:
     return News(READING, alerts)
 
 
-def nudge(scope: str = "permits", *, left: int = 30_000, generation: int = 2) -> News:
-    """A nudge for a switch with ``left`` ms to its deadline."""
-    return News(READING, (), (Nudge(scope, generation, READING.watched + left),))
+def nudge(*scopes: str, left: int = 30_000, generation: int = 2) -> News:
+    """Nudges for switches (``permits`` alone) with ``left`` ms to their deadlines."""
+    deadline = READING.watched + left
+    told = (Nudge(scope, generation, deadline) for scope in scopes or ("permits",))
+    return News(READING, (), tuple(told))
 
 
 def checked(world: World, *void: str) -> None:

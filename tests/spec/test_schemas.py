@@ -7,7 +7,7 @@ import jsonschema
 import msgspec
 import pytest
 
-from mcpl_heartbeat.actions import Document
+from mcpl_heartbeat.actions import Document, Moment
 from mcpl_heartbeat.catalogue import TOOLS as STORE_TOOLS
 from mcpl_heartbeat.mcp.tools import tools_list
 from mcpl_heartbeat.policy.manifest import HEARTBEAT, TASKS, WATCH, manifest
@@ -136,16 +136,24 @@ def _alert(scope: str) -> Envelope:
     return alert_envelope(alert, ("a" * 16, "inbox"), "b" * 16, f"task_{scope}", now)
 
 
+def _due(scope: str, now: int) -> nudges.Due:
+    return nudges.Due(nudges.NudgeId(scope, 3, now + 9_000), 9_000, now + 9_000, 900)
+
+
 @pytest.mark.requirement(
     "watch.push.alert",
     "watch.push.nudge",
+    "watch.push.nudges-together",
     "watch.push.one-at-a-time",
     "tasks.push.wake",
     "tasks.push.review",
 )
 def test_each_push_of_the_store_fits_the_schema_of_its_kind_alone() -> None:
     now = 1_780_000_000_000
-    nudge = nudges.nudge_event(nudges.NudgeId("s", 3, now + 9_000), now + 9_000, 9.0, UTC, now)
+    nudge, two, many = (
+        nudges.nudges_event([_due(f"s{n}", now) for n in range(most)], UTC, Moment(now, 0))
+        for most in (1, 2, 500)
+    )
     coalesced = {**nudge, "coalesce": {"key": nudges.nudge_key("s" * 256)}}
     some = Work(of="0123456789abcdef", claimable=3, number=7, real=now, watched=now)
     work = work_event(some, UTC, now)
@@ -156,6 +164,7 @@ def test_each_push_of_the_store_fits_the_schema_of_its_kind_alone() -> None:
             pushes.alert_event([_alert(f"s{n}") for n in range(1_000)], UTC, now),
         ],
         "nudge": [nudge, coalesced],
+        "nudges": [two, many],
         "tasks": [work, {**work, "coalesce": {"key": COALESCE_KEY}}],
         "review": [review_event([review(1)], UTC, now)],
         "reviews": [review_event([review(n) for n in range(most)], UTC, now) for most in (2, 99)],

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from mcpl_heartbeat.watch import mail, texts
 from mcpl_heartbeat.watch.rows import Freed
+from mcpl_heartbeat.watch.words import nudges_text
 from tests.watch.mailing import SENDER, alert, alert_mail, at, letter
 
 
@@ -131,6 +132,18 @@ def test_a_nudge_says_beat_or_disarm_and_that_it_is_no_beat() -> None:
         "LATER. Still at work: call heartbeat with that scope and expect_within_seconds. Finished: "
         "call it with that scope and disarm true. This reminder is no beat."
     )
+
+
+@pytest.mark.requirement("watch.push.nudges-together")
+def test_several_nudges_are_told_apart_the_first_twenty_by_name() -> None:
+    nudges = [(f"s{n}", n, f"LATER {n}", 30.0 + n) for n in range(25)]
+    lines = nudges_text(nudges, "NOW").splitlines()
+    assert lines[0] == "[NOW] Beat or disarm: 25 of your dead-man switches fire soon."
+    assert lines[1] == '- scope "s0" (generation 0) in 30 s, at LATER 0'
+    assert lines[20] == '- scope "s19" (generation 19) in 49 s, at LATER 19'
+    assert lines[21] == "- and 5 more: switch_status lists them."
+    assert "no beat" in lines[22]
+    assert "more" not in nudges_text(nudges[:20], "NOW")
 
 
 @pytest.mark.requirement("watch.texts.quoted")
