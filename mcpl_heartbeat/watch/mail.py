@@ -49,8 +49,9 @@ RESERVED = 32
 FOREIGN_RESERVED = 16
 """How many of those at most may go to alerts of switches in another namespace."""
 MAX_BOXES = 64
-"""Beyond how many filled boxes of one agent ordinary mail opens no other. The default box is always
-to be had: by filling others nobody can keep mail out of it."""
+"""Beyond how many filled boxes of one agent nobody opens another: ordinary mail is refused, alerts
+of other agents' switches go to the default box. That one is always to be had: by filling others
+nobody can keep mail out of it."""
 FOLDED_SCOPES = 20
 """Of how many folded alerts the scopes are kept."""
 FARTHEST_MS = 365 * 86_400_000
@@ -65,6 +66,12 @@ class Fold(msgspec.Struct, frozen=True):
 
     envelope: Envelope
     """To be written over the one that it was, the whole of it."""
+
+
+class Elsewhere(msgspec.Struct, frozen=True):
+    """An alert has to go to another box of its reader's, this one, and find a place there."""
+
+    envelope: Envelope
 
 
 def message(
@@ -124,7 +131,7 @@ def alert_envelope(
 
 def place(
     load: BoxLoad, envelope: Envelope, *, own: bool, review: str | None = None
-) -> Envelope | Fold | Failure:
+) -> Envelope | Elsewhere | Fold | Failure:
     """Find a place for ``envelope`` in its box. ``own``: it is of its reader's own switch.
 
     ``review``: it is this server's own message on what must not be lost. It is placed as an own
@@ -135,6 +142,8 @@ def place(
     elif envelope.alert is None:
         return _place_message(load, envelope)
     room = load.pending < PLACES
+    if not own and _opens_too_many(load, envelope):
+        return Elsewhere(_to_default_box(envelope))
     if not own:
         # Counted so that the owner's own alerts, however many there are, never lose their share.
         room = room and load.pending - load.own_alerts < PLACES - (RESERVED - FOREIGN_RESERVED)
@@ -262,6 +271,7 @@ def view(envelope: Envelope, now: Reading) -> EnvelopeView:
         resolution=alert.resolution,
         folded=alert.folded,
         folded_scopes=alert.folded_scopes,
+        meant_for=_or_unset(alert.meant_for),
     )
 
 
@@ -275,8 +285,7 @@ def _place_message(load: BoxLoad, envelope: Envelope) -> Envelope | Failure:
             "The mailbox is full: nothing was queued.",
             "Send it again later, when its reader has acknowledged some of its mail.",
         )
-    opens = load.pending == 0 and envelope.box != DEFAULT_BOX
-    if opens and load.boxes >= MAX_BOXES:
+    if _opens_too_many(load, envelope):
         return failure(
             "mailbox_full",
             f"That agent has mail in {MAX_BOXES} boxes, and this would open another: nothing was "
@@ -284,6 +293,17 @@ def _place_message(load: BoxLoad, envelope: Envelope) -> Envelope | Failure:
             "Send it to agent:<id> without a box, or to a box that is in use.",
         )
     return envelope
+
+
+def _opens_too_many(load: BoxLoad, envelope: Envelope) -> bool:
+    opens = load.pending == 0 and envelope.box != DEFAULT_BOX
+    return opens and load.boxes >= MAX_BOXES
+
+
+def _to_default_box(envelope: Envelope) -> Envelope:
+    assert envelope.alert is not None
+    moved = replace(envelope, box=DEFAULT_BOX)
+    return _with_alert(moved, replace(envelope.alert, meant_for=envelope.box))
 
 
 def _take_in(newest: Envelope, envelope: Envelope, scope: str) -> Envelope:

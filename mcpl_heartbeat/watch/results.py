@@ -197,6 +197,8 @@ class EnvelopeView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     resolution: str | UnsetType | None = UNSET
     folded: int | UnsetType = UNSET
     folded_scopes: tuple[str, ...] | UnsetType = UNSET
+    meant_for: str | UnsetType = UNSET
+    """The box that it was sent to, where there was mail in too many boxes to open another."""
 
 
 class InboxPollResult(Answer, frozen=True, kw_only=True):

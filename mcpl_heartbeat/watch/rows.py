@@ -170,6 +170,8 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     released_more: int = 0
     """How many more leases were freed than are named, and likewise tasks given back."""
     released_tasks_more: int = 0
+    meant_for: str | None = None
+    """The box that it was sent to, where its reader has mail in too many to open another."""
 
     @property
     def released_count(self) -> int:

@@ -183,6 +183,11 @@ def _one_alert(envelope: Envelope, local_now: str) -> str:
 
 def _sentences(alert: Alert) -> list[str]:
     said = _resolved(alert) if alert.resolution is not None else _died(alert)
+    if alert.meant_for is not None:
+        said.append(
+            f"It was sent to your box {quoted(alert.meant_for, _SHORT)}, and is here since you "
+            "have mail in too many boxes to open another: acknowledge some of it."
+        )
     if alert.folded:
         scopes = tuple(dict.fromkeys(reversed(alert.folded_scopes)))
         said.append(

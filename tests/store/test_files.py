@@ -176,7 +176,7 @@ def test_a_new_log_by_a_program_that_knows_nothing_of_it_is_told_once(world: Wor
         assert scopes(store) == []
 
 
-@pytest.mark.requirement("watch.store.log-taken", "watch.store.gone")
+@pytest.mark.requirement("watch.store.log-taken", "watch.store.gone", "watch.store.reconnect")
 def test_a_file_put_in_its_place_is_not_opened_with_the_log_of_the_one_before(
     world: World, tmp_path: Path
 ) -> None:

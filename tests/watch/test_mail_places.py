@@ -5,7 +5,7 @@ import pytest
 
 from mcpl_heartbeat.watch import mail
 from mcpl_heartbeat.watch.failures import Failure
-from mcpl_heartbeat.watch.mail import Fold
+from mcpl_heartbeat.watch.mail import Elsewhere, Fold
 from mcpl_heartbeat.watch.rows import BoxLoad
 from tests.watch.mailing import READER, START, acking, alert_mail, at, letter
 
@@ -90,6 +90,35 @@ def test_alerts_use_the_reserve_and_foreign_ones_half_of_it(
     outcome = mail.place(filled, envelope, own=own)
     assert (outcome is envelope) is placed
     assert isinstance(outcome, Fold) is not placed
+
+
+@pytest.mark.requirement("watch.mail.alerts-elsewhere")
+@pytest.mark.parametrize(
+    ("filled", "box", "own", "stays"),
+    [
+        (load(0, boxes=63), "new", False, True),
+        (load(0, boxes=64), "new", False, False),
+        (load(1, boxes=64), "new", False, True),
+        (load(0, boxes=64), "inbox", False, True),
+        (load(0, boxes=64), "new", True, True),
+    ],
+)
+def test_an_alert_of_another_s_switch_opens_no_65th_box(
+    filled: BoxLoad, box: str, own: bool, stays: bool
+) -> None:
+    envelope = alert_mail(box=box)
+    placed = mail.place(filled, envelope, own=own)
+    if stays:
+        assert placed is envelope
+        return
+    assert isinstance(placed, Elsewhere)
+    moved = placed.envelope
+    assert moved.alert is not None
+    assert (moved.box, moved.alert.meant_for) == ("inbox", "new")
+    assert 'It was sent to your box "new", and is here since' in moved.objective
+    shown = mail.view(mail.hand_out(moved, 1_000, "dt_1", at()), at())
+    assert (shown.box, shown.meant_for) == ("inbox", "new")
+    assert mail.place(load(0, boxes=64), moved, own=False) is moved
 
 
 @pytest.mark.requirement("watch.mail.folded")

@@ -170,7 +170,12 @@ def _tell(tx: Transaction, fires: Sequence[Fired]) -> list[Entry]:
             sender = agent_of(tx.salt, switch.namespace)
             envelope = alert_envelope(fired.alert, fired.notify, sender, mail.task_id(tx), tx.now)
             of = (switch.namespace, switch.scope, switch.generation)
-            kind = "alerted" if post.put(envelope, of) else "alert_folded"
+            placed = post.put(envelope, of)
+            # An alert is never refused.
+            assert isinstance(placed, mail.Placed)
+            kind = "alert_folded" if placed.folded else "alerted"
+            if placed.box != envelope.box:
+                detail["placed_in"] = placed.box
         told.append(
             Entry(
                 namespace=switch.namespace,

@@ -1,5 +1,6 @@
 """Mail in the store: boxes that are put into, handed out of, and counted."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -121,6 +122,13 @@ def task_id(tx: Transaction) -> str:
     return f"task_{tx.random(TOKEN_BYTES).hex()}"
 
 
+class Placed(msgspec.Struct, frozen=True):
+    """Where an envelope found its place. ``folded``: an alert there has taken it in."""
+
+    box: str
+    folded: bool = False
+
+
 class Post:
     """What one transaction puts into boxes. How full a box is, is counted once and then kept up.
 
@@ -130,28 +138,33 @@ class Post:
     def __init__(self, tx: Transaction) -> None:
         self._tx = tx
         self._loads: dict[tuple[str, str], BoxLoad] = {}
+        self._opened: Counter[str] = Counter()
         self._new: dict[str, tuple[Envelope, Of | None]] = {}
         self._changed: dict[str, Envelope] = {}
 
     def put(
         self, envelope: Envelope, of: Of | None = None, review: str | None = None
-    ) -> bool | Failure:
-        """Put it into its box: ``True``; ``False``: an alert there has taken it in.
-
-        ``review`` as in ``watch.mail.place``.
-        """
+    ) -> Placed | Failure:
+        """Put it into its box, or where it can be put. ``review`` as in ``watch.mail.place``."""
         box = (envelope.agent, envelope.box)
-        load = self._loads.get(box) or _load_of(self._tx, *box)
+        load = self._loads.get(box) or self._load(*box)
         placed = mail.place(load, envelope, own=envelope.sender == envelope.agent, review=review)
         if isinstance(placed, Failure):
             return placed
         if isinstance(placed, mail.Fold):
             self._change(placed.envelope)
             self._loads[box] = msgspec.structs.replace(load, newest_alert=placed.envelope)
-            return False
+            return Placed(envelope.box, folded=True)
+        if isinstance(placed, mail.Elsewhere):
+            return self.put(placed.envelope, of)
         self._new[placed.task_id] = (placed, of)
         self._loads[box] = _with(load, placed)
-        return True
+        self._opened[envelope.agent] += load.pending == 0
+        return Placed(envelope.box)
+
+    def _load(self, agent: str, box: str) -> BoxLoad:
+        load = _load_of(self._tx, agent, box)
+        return msgspec.structs.replace(load, boxes=load.boxes + self._opened[agent])
 
     def _change(self, envelope: Envelope) -> None:
         if envelope.task_id in self._new:

@@ -234,6 +234,40 @@ def test_an_alert_that_finds_the_box_full_is_counted_by_the_newest(rig: Rig) -> 
     assert boss.inbox_poll().envelope.kind == "message"
 
 
+@pytest.mark.requirement("watch.mail.alerts-elsewhere", "field.34.alert-never-lost")
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_stranger_s_alerts_open_64_boxes_and_the_others_go_to_the_inbox(
+    rig: Rig, at_once: bool
+) -> None:
+    boss, worker = rig.agent("b"), rig.agent("w")
+    boss.send(to=f"{boss.address}/own", objective="mail")
+    for number in range(70):
+        worker.heartbeat(
+            scope=f"s{number}",
+            on_expiry=["queue_alert"],
+            notify_address=f"{boss.address}/box{number}",
+            expect_within_seconds=30 + (0 if at_once else number),
+        )
+    for _ in range(4):
+        rig.advance(30)
+        rig.sweep()
+    boxes = [row["box"] for row in rig.rows(schema.envelopes, kind="alert")]
+    assert boxes.count("inbox") == 70 - 63
+    assert len(set(boxes)) == 64
+    found = boss.inbox_poll().envelope
+    assert found.meant_for == found.scope.replace("s", "box")
+    placed = worker.switch_status(scope=found.scope).journal[-1]
+    assert (placed.kind, placed.detail["placed_in"]) == ("alerted", "inbox")
+    boss.heartbeat(
+        on_expiry=["queue_alert"],
+        notify_address=f"{boss.address}/mine",
+        expect_within_seconds=30,
+    )
+    rig.advance(31)
+    rig.sweep()
+    assert rig.rows(schema.envelopes, box="mine")
+
+
 @pytest.mark.requirement("watch.store.fold", "field.34.alert-never-lost")
 def test_where_no_alert_can_take_it_in_an_alert_has_a_place_all_the_same(rig: Rig) -> None:
     boss = rig.agent("b")
