@@ -4,6 +4,7 @@ What a mutant looks like is in ``FORMAT.md``, *Broken servers*; they live in ``c
 """
 
 import contextlib
+import functools
 import importlib
 import pkgutil
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 import msgspec
 
 _INHERITED = object()
+_CACHED = type(functools.cache(lambda: None))
 
 
 class Patch:
@@ -105,6 +107,5 @@ def _forget() -> None:
     for name, module in list(sys.modules.items()):
         if name.split(".")[0] == "mcpl_heartbeat":
             for value in list(vars(module).values()):
-                clear = getattr(value, "cache_clear", None)
-                if clear is not None:
-                    clear()
+                if isinstance(value, _CACHED):
+                    value.cache_clear()

@@ -20,7 +20,7 @@ from mcpl_heartbeat.watch.rows import Alert
 
 @mutant(
     "A heartbeat moves the timeout as it moves the lease.",
-    caught_by={"tasks/a-timeout-that-beats-cannot-move": '"seconds_left":{"$max":10}'},
+    caught_by={"tasks/a-timeout-that-beats-cannot-move": '"seconds_left":{"$max":15}'},
 )
 def heartbeat_moves_the_timeout(patch: Patch) -> None:
     column = schema.tasks.c
@@ -37,7 +37,7 @@ def heartbeat_moves_the_timeout(patch: Patch) -> None:
 
 @mutant(
     "A lease is told to end after the timeout that ends it.",
-    caught_by={"tasks/a-timeout-that-beats-cannot-move": '"seconds_left":{"$max":10}'},
+    caught_by={"tasks/a-timeout-that-beats-cannot-move": '"seconds_left":{"$max":15}'},
 )
 def lease_told_beyond_the_timeout(patch: Patch) -> None:
     def unclamped(task: Any, now: Any) -> int | None:
