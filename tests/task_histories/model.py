@@ -315,9 +315,9 @@ class TaskModel(Model):
         job = self.jobs.get(id)
         mine = job is not None and job.who == who
         if mine:
-            self.settle(job)  # type: ignore[arg-type]
+            self.settle(job)
         armed = [view["state"] for view in told["switches"]] == ["armed"]
-        expect("the guard is armed", armed, mine and job.guard)  # type: ignore[union-attr]
+        expect("the guard is armed", armed, mine and job.guard)
 
     # What is told
 

@@ -50,7 +50,7 @@ OVER = HeartbeatArguments(scope=GUARD, expect_within_seconds=UNSET, disarm=True)
 def test_at_its_timeout_a_task_is_timed_out_whoever_holds_it(
     fallthrough: str, state: State
 ) -> None:
-    before = msgspec.structs.replace(in_state(state), fallthrough=fallthrough)  # type: ignore[arg-type]
+    before = msgspec.structs.replace(in_state(state), fallthrough=fallthrough)
     done = machine.time_out(before, at(DAY), "m1")
     assert done.task.status == "timed_out"
     assert (done.task.expires_watched, done.task.claimable_at) == (None, None)
@@ -294,10 +294,10 @@ def test_one_heartbeat_renews_all_that_would_take_the_claim_or_names_it() -> Non
     assert isinstance(armed, switches.Beaten)
     assert armed.switch is not None
     assert armed.switch.deadline_watched == kept(change).expires_watched
-    assert change.result.notes == ()  # type: ignore[union-attr]
+    assert change.result.notes == ()
     for guard in (UNSET, guarding()):
         scoped = claimed(scope="permit-review", guard=guard)
-        notes = machine.heartbeat(scoped, beating(), at(1)).result.notes  # type: ignore[union-attr]
+        notes = machine.heartbeat(scoped, beating(), at(1)).result.notes
         assert len(notes) == 1
         assert '"permit-review"' in notes[0]
         assert "heartbeat does" in notes[0]

@@ -100,8 +100,8 @@ def test_what_was_kept_before_there_was_a_bound_is_read_and_shown_alike() -> Non
     assert not {"released_more", "released_tasks_more"} & set(values)
     old = msgspec.json.decode(kept, type=Alert)
     shown = mail.view(mail.alert_envelope(old, ("a", "inbox"), "s", "t", LATE), LATE)
-    assert (len(shown.released), shown.released_count) == (LISTED, MANY)  # type: ignore[arg-type]
-    assert (len(shown.released_tasks), shown.released_tasks_count) == (LISTED, MANY)  # type: ignore[arg-type]
+    assert (len(shown.released), shown.released_count) == (LISTED, MANY)
+    assert (len(shown.released_tasks), shown.released_tasks_count) == (LISTED, MANY)
     detail = {
         **fire(1, 0).entries[0].detail,
         "released": values["released"],

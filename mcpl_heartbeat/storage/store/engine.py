@@ -24,6 +24,8 @@ BUSY_MS = 5_000
 """How long a writer waits for another."""
 IDLE_MS = 3_000
 """How long a transaction on PostgreSQL may stand still before the database ends it."""
+LONG_IDLE_MS = 60_000
+"""The same for one that has to decide on very many rows between two statements."""
 STATEMENT_MS = 10_000
 """How long a single statement on PostgreSQL may take."""
 WRITER_LOCK = 0x6D63_706C_0001

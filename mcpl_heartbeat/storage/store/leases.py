@@ -38,7 +38,9 @@ def load(tx: Transaction, namespace: str, key: str) -> Lease | None:
 def of_scopes(tx: Transaction, keys: Collection[Key]) -> dict[Key, list[Lease]]:
     """Read the leases of these scopes that were not let go, by scope; some may have run out."""
     found: dict[Key, list[Lease]] = defaultdict(list)
-    for lease in sorted(map(rows.lease, _OF_SCOPES(tx, keys)), key=lambda lease: lease.key):
+    kept = list(_OF_SCOPES(tx, keys))
+    tx.weigh(len(kept))
+    for lease in sorted(map(rows.lease, kept), key=lambda lease: lease.key):
         found[lease.namespace, str(lease.scope)].append(lease)
     return found
 

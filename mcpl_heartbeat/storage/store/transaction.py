@@ -6,8 +6,12 @@ from collections.abc import Callable, Iterator
 import msgspec
 import sqlalchemy as sa
 
-from mcpl_heartbeat.storage.store.engine import Kind, judge
+from mcpl_heartbeat.storage.store.engine import LONG_IDLE_MS, Kind, judge
+from mcpl_heartbeat.storage.store.ports import Unsettled
 from mcpl_heartbeat.watch.clock import Reading
+
+MANY = 5_000
+"""Of how many rows the decisions may take long enough for PostgreSQL to think that we are gone."""
 
 
 class Transaction(msgspec.Struct, frozen=True):
@@ -25,11 +29,27 @@ class Transaction(msgspec.Struct, frozen=True):
     """So many random bytes."""
     late_ms: list[int] = msgspec.field(default_factory=list)
     """For each switch that was fired in it how long after its deadline that was."""
+    reads: bool = False
+    """Whether nothing can be written in it."""
+
+    def to_write(self) -> None:
+        """Say that something is to be written. Raises ``Unsettled`` where that cannot be."""
+        if self.reads:
+            raise Unsettled
 
     @property
     def sqlite(self) -> bool:
         """Whether the store is SQLite; else it is PostgreSQL."""
         return self.conn.dialect.name == "sqlite"
+
+    def weigh(self, rows: int) -> None:
+        """Say how many rows are to be decided on at once; with very many the database is patient.
+
+        Else it would end the transaction in the midst of that, each time that it is tried.
+        """
+        if rows > MANY and not self.sqlite:
+            text = f"SET LOCAL idle_in_transaction_session_timeout = {LONG_IDLE_MS}"
+            self.conn.exec_driver_sql(text)
 
     @contextlib.contextmanager
     def part(self) -> Iterator[sa.NestedTransaction]:
