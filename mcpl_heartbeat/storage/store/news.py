@@ -111,7 +111,8 @@ def news(  # noqa: PLR0913 - for whom, by whom, of what
 ) -> News:
     """Claim what ``token`` may push to ``agent``, of alerts up to ``most``, which may be 0.
 
-    Its own claims are given, and hold, anew. ``most`` ``None``: neither alerts nor nudges.
+    Its own claims are given, and hold, anew. Where nothing is to be claimed, it only reads.
+    ``most`` ``None``: neither alerts nor nudges.
     ``reviews`` bounds the reviews of tasks. ``held`` are nudges that it has not got pushed.
     """
     alerts = tuple(_claim(tx, _ALERTS, agent, token, most)) if most else ()
@@ -156,6 +157,8 @@ def _claim(
         if not held:
             until = tx.now.real + CLAIM_MS
             claims.append({"of_seq": envelope.seq, "by": token, "until": until})
+    if claims or over:
+        tx.to_write()
     if claims:
         tx.conn.execute(_CLAIM, claims)
     if over:
@@ -178,6 +181,7 @@ def _nudge(tx: Transaction, namespace: str, most: int) -> list[Nudge]:
     due = tx.conn.execute(_TO_NUDGE, sought).all()
     if not due:
         return []
+    tx.to_write()
     tx.conn.execute(_NUDGED, [{"of_namespace": row[0], "of_scope": row[1]} for row in due])
     journal.write(
         tx,

@@ -27,7 +27,10 @@ class NeedsUpgrade(StoreError):
 
 
 class Unsettled(Exception):
-    """A call that only reads met what is due and not done: ``answer`` it, which settles first."""
+    """What only reads met what is to be written: it has to be done again by whoever may write.
+
+    A call that ``look`` was given met what is due and not done: ``answer`` it, which settles first.
+    """
 
 
 class Ask(msgspec.Struct, frozen=True):

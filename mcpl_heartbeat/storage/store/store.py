@@ -20,6 +20,7 @@ from mcpl_heartbeat.storage.store.ports import (
     Unsettled,
     Work,
 )
+from mcpl_heartbeat.storage.store.transaction import Transaction
 from mcpl_heartbeat.storage.store.transactions import Transactions
 from mcpl_heartbeat.watch.failures import Failure, failure
 from mcpl_heartbeat.watch.rows import Identity
@@ -113,12 +114,17 @@ class Store:
         held: Sequence[Nudge] = (),
     ) -> News:
         """Claim what is to be pushed."""
-        return self._transactions.write(
-            lambda tx: news.news(
+
+        def look(tx: Transaction) -> News:
+            return news.news(
                 tx, agent, namespace, token, most, work=work, reviews=reviews, held=held
-            ),
-            note=False,
-        )
+            )
+
+        try:
+            # Nearly always there is nothing, and every server asks twice a second.
+            return self._transactions.read(look, settled=True)
+        except Unsettled:
+            return self._transactions.write(look, note=False)
 
     def pushed(self, token: str, seqs: Sequence[int], *, taken: bool) -> None:
         """Say what became of a push."""

@@ -21,7 +21,7 @@ from mcpl_heartbeat.storage.store import migrate
 from mcpl_heartbeat.storage.store.clock import SteadyClock
 from mcpl_heartbeat.storage.store.engine import Kind, Line
 from mcpl_heartbeat.storage.store.files import Files, Identity
-from mcpl_heartbeat.storage.store.ports import StoreError
+from mcpl_heartbeat.storage.store.ports import StoreError, Unsettled
 from mcpl_heartbeat.storage.store.timekeeper import Look, Timekeeper
 from mcpl_heartbeat.storage.store.transaction import Transaction
 from mcpl_heartbeat.storage.store.urls import Place
@@ -106,14 +106,17 @@ class Transactions:
 
             return self._patiently(attempt)
 
-    def read(self, work: Callable[[Transaction], T]) -> T:
-        """Do ``work``, which only reads, on one snapshot. Raises as ``write`` does."""
+    def read(self, work: Callable[[Transaction], T], *, settled: bool = False) -> T:
+        """Do ``work``, which only reads, on one snapshot. Raises as ``write`` does.
+
+        ``settled``: raise ``Unsettled`` where the time is not right as it is kept, as after a gap.
+        """
         if not self._readable:
             raise StoreError(self._why)
         with self._reading:
             for again in (True, False):
                 try:
-                    return self._read(work)
+                    return self._read(work, settled=settled)
                 except (SQLAlchemyError, OSError) as error:
                     trouble = engines.judge(error)
                     if trouble.kind is Kind.OURS:
@@ -246,15 +249,19 @@ class Transactions:
         if self._files is not None and (trouble := self._files.trouble()) is not None:
             raise StoreError(f"while that was done, {trouble}")
 
-    def _transaction(self, conn: sa.Connection, look: Look) -> Transaction:
-        return Transaction(conn, self._time.reading(conn, look), look.salt, self._random)
+    def _transaction(self, conn: sa.Connection, look: Look, *, reads: bool = False) -> Transaction:
+        now = self._time.reading(conn, look)
+        return Transaction(conn, now, look.salt, self._random, reads=reads)
 
-    def _read(self, work: Callable[[Transaction], T]) -> T:
+    def _read(self, work: Callable[[Transaction], T], *, settled: bool) -> T:
         if self._files is not None:
             self._look_at(self._files)
         conn = self._reader.get()
         with conn.begin():
-            return work(self._transaction(conn, self._time.look(conn)))
+            look = self._time.look(conn)
+            if settled and not look.settled:
+                raise Unsettled
+            return work(self._transaction(conn, look, reads=True))
 
     def _look_at(self, files: Files) -> None:
         """See to it that what is read is what was written."""

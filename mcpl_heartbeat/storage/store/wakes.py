@@ -104,10 +104,13 @@ def work(tx: Transaction, namespace: str, token: str) -> Work | None:
         since |= {"since_real": 0, "since_watched": 0}
     if not any(tx.conn.execute(look, since).first() for look in (_OFFERED, _LAPSED)):
         return None
+    claimed = holder == token and until > tx.now.real + CLAIM_MS // 2
+    if not claimed:
+        tx.to_write()
     if mark is None:
         row = {"namespace": namespace, "number": 0, "real": 0, "watched": 0}
         tx.conn.execute(_INSERT, row)
-    if holder != token or until <= tx.now.real + CLAIM_MS // 2:
+    if not claimed:
         until = tx.now.real + CLAIM_MS
         tx.conn.execute(_CLAIM, {"of_namespace": namespace, "token": token, "until": until})
     return Work(
