@@ -24,6 +24,7 @@ WATCH_LOCK = 0x6D63_706C_0002
 PATIENCE_S = 10.0
 """How long to wait for another server that is just coming."""
 _PAUSE_S = 0.02
+_STARTING = "another server is starting on it, and does not get done"
 
 
 class Watchers(Protocol):
@@ -77,14 +78,9 @@ class FileWatch:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         file = os.open(self._path, flags, 0o600)
         try:
-            for _ in range(int(PATIENCE_S / _PAUSE_S)):
-                for kind in (fcntl.LOCK_EX, fcntl.LOCK_SH):
-                    with contextlib.suppress(BlockingIOError):
-                        fcntl.flock(file, kind | fcntl.LOCK_NB)
-                        self._file = file
-                        return kind == fcntl.LOCK_EX
-                self._pause(_PAUSE_S)
-            raise StoreError("another server is starting on it, and does not get done")
+            kind = self._lock(file, fcntl.LOCK_EX, fcntl.LOCK_SH)
+            self._file = file
+            return kind == fcntl.LOCK_EX
         finally:
             if self._file is None:
                 os.close(file)
@@ -92,10 +88,21 @@ class FileWatch:
     def settle(self) -> None:
         """Share the lock from now on."""
         if self._file is not None:
-            fcntl.flock(self._file, fcntl.LOCK_SH)
+            # In between it is nobody's, and another that comes may be faster.
+            self._lock(self._file, fcntl.LOCK_SH)
 
     def keep(self) -> None:
         """Nothing but closing it takes a file's lock away."""
+
+    def _lock(self, file: int, *kinds: int) -> int:
+        """Get the first of these locks that can be had, and say which; nothing is waited in."""
+        for _ in range(int(PATIENCE_S / _PAUSE_S)):
+            for kind in kinds:
+                with contextlib.suppress(BlockingIOError):
+                    fcntl.flock(file, kind | fcntl.LOCK_NB)
+                    return kind
+            self._pause(_PAUSE_S)
+        raise StoreError(_STARTING)
 
     def leave(self) -> None:
         """Unlock the file."""
@@ -128,7 +135,7 @@ class SessionWatch:
                     self._kept = time.monotonic()
                     return alone
             self._pause(_PAUSE_S)
-        raise StoreError("another server is starting on it, and does not get done")
+        raise StoreError(_STARTING)
 
     def settle(self) -> None:
         """Take it shared too, and let go of the exclusive one."""
