@@ -7,10 +7,8 @@ work and for reviews (``Seek``), pushes them, and tells the store what the host 
 
 from typing import Any, Protocol
 
-from mcpl_heartbeat.actions import Moment, Push, Seek
+from mcpl_heartbeat.actions import Moment, Seek
 from mcpl_heartbeat.jsonrpc.messages import Answer
-from mcpl_heartbeat.mcp.arguments import Accepted, Refused
-from mcpl_heartbeat.mcp.tools import Rules, Tool, ToolResult
 from mcpl_heartbeat.policy.manifest import TASKS, WATCH
 from mcpl_heartbeat.policy.pushing import read_answer
 from mcpl_heartbeat.tasks import pushes, reviews
@@ -18,14 +16,12 @@ from mcpl_heartbeat.tasks.rows import REVIEW_BOX
 from mcpl_heartbeat.tasks.texts import text_of
 from mcpl_heartbeat.tasks.tools import TOOLS
 from mcpl_heartbeat.watch.calls import TELLING, WatchCalls
-from mcpl_heartbeat.watch.calls import Answer as Give
-from mcpl_heartbeat.watch.failures import Failure
 from mcpl_heartbeat.watch.pushes import AlertPush, AlertPushes
-from mcpl_heartbeat.watch.reach import Reach
 from mcpl_heartbeat.watch.results import HeartbeatResult, Result
 from mcpl_heartbeat.watch.rows import Envelope
+from mcpl_heartbeat.watch.store_wing import StoreWing
 from mcpl_heartbeat.watch.words import counted, quoted
-from mcpl_heartbeat.wings import Annex, Connection, Sent
+from mcpl_heartbeat.wings import Annex, Connection
 
 INSTRUCTIONS = (
     "It keeps a queue of tasks too: create_agent_task puts work into it; a worker finds it with "
@@ -54,59 +50,31 @@ class News(Protocol):
         """What was looked for and is not there: ``alerts``, ``reviews``, ``work``."""
 
 
-class TasksWing:
+class TasksWing(StoreWing):
     """See the module, and ``wings.Wing``."""
 
     def __init__(self, connection: Connection) -> None:
-        self._gate = connection.gate
-        self._outgoing = connection.outgoing
-        self._emit = connection.emit
-        self._calls = WatchCalls(
+        calls = WatchCalls(
             emit=connection.emit,
             ask_id=connection.ask_id,
             text_of=text_of,
             looks="list_agent_tasks or get_agent_task",
             troubles=connection.troubles,
         )
+        super().__init__(connection, calls, TASKS)
         connection.troubles.append(self._troubles_of)
-        parts: dict[str, Any] = {
-            "zone": connection.zone,
-            "send": self._send,
-            "forget": connection.outgoing.forget,
-            "emit": connection.emit,
-        }
-        self._work = pushes.WorkPushes(**parts)
-        self._reviews = AlertPushes(noun="review", event=reviews.review_event, **parts)
-        self._reach = Reach()
+        self._work = pushes.WorkPushes(**self._ways_out)
+        self._reviews = AlertPushes(noun="review", event=reviews.review_event, **self._ways_out)
         self._seek = Seek(False)
-        self._alarm: int | None = None
-        self._left = False
-
-    def call(self, tool: Tool, accepted: Accepted, now: Moment, answer: Give) -> None:
-        """Carry out a call of one of the tools; ``answer`` is called later."""
-        self._calls.call(tool, accepted, now, answer)
-
-    def refused(self, tool: Tool, why: Refused, now: Moment) -> ToolResult:
-        """The error result of a call whose arguments were refused."""
-        return self._calls.refused(tool, why, now)
-
-    def rules_at(self, tool: Tool, now: Moment) -> Rules | None:
-        """The argument rules that hold only now: none, since the store knows what time it is."""
-        return None
-
-    def told(self, id: int, outcome: Result | Failure, now: Moment) -> None:
-        """The store has answered."""
-        self._calls.told(id, outcome, now)
-
-    # Pushes ---------------------------------------------------------------------------------------
 
     def news(self, news: News, asked: Moment, now: Moment) -> None:
         """What the store has to push."""
+        blocked = self._blocked is not None
         if news.work is not None:
-            self._work.news(news.work, self._blocked, self._gate.coalesces, now)
+            self._work.news(news.work, blocked, self._gate.coalesces, now)
         elif "work" in news.quiet:
             self._work.quiet()
-        self._reviews.news(news.reviews, self._blocked, now)
+        self._reviews.news(news.reviews, blocked, now)
         if "reviews" in news.quiet:
             self._reviews.quiet()
 
@@ -131,7 +99,7 @@ class TasksWing:
         """Hold what was not answered, and say whether to look for more."""
         self._work.pass_time(now)
         self._reviews.pass_time(now)
-        blocked = self._blocked
+        blocked = self._blocked is not None
         seek = Seek(
             self._work.seeks(blocked, now),
             reviews=self._reviews.wanted(blocked, now),
@@ -140,23 +108,13 @@ class TasksWing:
         if seek != self._seek:
             self._seek = seek
             self._emit(seek)
-        moments = (self._work.next_moment(now), self._reviews.next_moment(now))
-        self._alarm = min((moment for moment in moments if moment is not None), default=None)
-
-    def next_alarm(self) -> int | None:
-        """When (monotonic ms) ``pump`` next has something to do."""
-        return self._alarm
+        self._wake_at(self._work.next_moment(now), self._reviews.next_moment(now))
 
     def leave(self) -> None:
         """The host is gone: another server may push what it did not take."""
-        self._left = True
+        super().leave()
         self._work.leave()
         self._reviews.leave()
-
-    @property
-    def _blocked(self) -> bool:
-        """Whether nothing can be pushed now."""
-        return self._left or self._gate.verdict(pushes.FEATURE_SET) is not None
 
     def _troubles_of(self, tool: str, result: Result) -> tuple[str, ...]:
         """Say what does not reach the agent, where it looks or has just asked for it."""
@@ -186,11 +144,6 @@ class TasksWing:
                 f"inbox_poll with box {quoted(REVIEW_BOX)} is the way to it: {reviews.reason}."
             )
         return tuple(said)
-
-    def _send(self, event: dict[str, Any], about: Any) -> str:
-        id, line = self._outgoing.open("push/event", event, Sent(self, (self._reach.policy, about)))
-        self._emit(Push(line, event["eventId"]))
-        return id
 
 
 TASKS_WING = Annex(TASKS, TOOLS, INSTRUCTIONS, TasksWing)

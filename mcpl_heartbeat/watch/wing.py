@@ -6,23 +6,20 @@ nudges (``Listen``), pushes them, and tells the store what the host took (``Sett
 
 from typing import Any, Protocol
 
-from mcpl_heartbeat.actions import Listen, Moment, Push
+from mcpl_heartbeat.actions import Listen, Moment
 from mcpl_heartbeat.jsonrpc.messages import Answer
-from mcpl_heartbeat.mcp.arguments import Accepted, Refused
-from mcpl_heartbeat.mcp.tools import Rules, Tool, ToolResult
 from mcpl_heartbeat.policy.manifest import WATCH
 from mcpl_heartbeat.policy.pushing import Taken, read_answer
 from mcpl_heartbeat.watch import nudges, pushes
 from mcpl_heartbeat.watch.calls import TELLING, WatchCalls
-from mcpl_heartbeat.watch.calls import Answer as Give
 from mcpl_heartbeat.watch.clock import Reading
 from mcpl_heartbeat.watch.failures import Failure
-from mcpl_heartbeat.watch.reach import Reach
 from mcpl_heartbeat.watch.results import Result
 from mcpl_heartbeat.watch.rows import Envelope
+from mcpl_heartbeat.watch.store_wing import StoreWing
 from mcpl_heartbeat.watch.tools import TOOLS
 from mcpl_heartbeat.watch.words import counted
-from mcpl_heartbeat.wings import Annex, Connection, Sent
+from mcpl_heartbeat.wings import Annex, Connection
 
 INSTRUCTIONS = (
     "It also watches whether you live: heartbeat arms a dead-man switch that frees your leases, "
@@ -59,43 +56,18 @@ class News(Protocol):
         """What was looked for and is not there: ``alerts``, ``reviews``, ``work``."""
 
 
-class WatchWing:
+class WatchWing(StoreWing):
     """See the module, and ``wings.Wing``."""
 
     def __init__(self, connection: Connection) -> None:
-        self._gate = connection.gate
-        self._outgoing = connection.outgoing
-        self._emit = connection.emit
-        self._calls = WatchCalls(
+        calls = WatchCalls(
             emit=connection.emit, ask_id=connection.ask_id, troubles=connection.troubles
         )
+        super().__init__(connection, calls, WATCH)
         connection.troubles.append(self._troubles_of)
-        parts: dict[str, Any] = {
-            "zone": connection.zone,
-            "send": self._send,
-            "forget": connection.outgoing.forget,
-            "emit": connection.emit,
-        }
-        self._alerts = pushes.AlertPushes(**parts)
-        self._nudges = nudges.NudgePushes(**parts)
+        self._alerts = pushes.AlertPushes(**self._ways_out)
+        self._nudges = nudges.NudgePushes(**self._ways_out)
         self._listening = Listen(None, here=False)
-        self._alarm: int | None = None
-        self._reach = Reach()
-        self._left = False
-
-    # Tools ----------------------------------------------------------------------------------------
-
-    def call(self, tool: Tool, accepted: Accepted, now: Moment, answer: Give) -> None:
-        """Carry out a call of one of the tools; ``answer`` is called later."""
-        self._calls.call(tool, accepted, now, answer)
-
-    def refused(self, tool: Tool, why: Refused, now: Moment) -> ToolResult:
-        """The error result of a call whose arguments were refused."""
-        return self._calls.refused(tool, why, now)
-
-    def rules_at(self, tool: Tool, now: Moment) -> Rules | None:
-        """The argument rules that hold only now: none, since the store knows what time it is."""
-        return None
 
     def told(self, id: int, outcome: Result | Failure, now: Moment) -> None:
         """The store has answered."""
@@ -143,25 +115,12 @@ class WatchWing:
         if listening != self._listening:
             self._listening = listening
             self._emit(listening)
-        moments = (self._alerts.next_moment(now), self._nudges.next_moment(blocked))
-        self._alarm = min((moment for moment in moments if moment is not None), default=None)
-
-    def next_alarm(self) -> int | None:
-        """When (monotonic ms) ``pump`` next has something to do."""
-        return self._alarm
+        self._wake_at(self._alerts.next_moment(now), self._nudges.next_moment(blocked))
 
     def leave(self) -> None:
         """The host is gone: another server may push what it did not take."""
-        self._left = True
+        super().leave()
         self._alerts.leave()
-
-    @property
-    def _blocked(self) -> str | None:
-        """Why nothing can be pushed now, as a clause."""
-        if self._left:
-            return "the host is gone"
-        denied = self._gate.verdict(pushes.FEATURE_SET)
-        return None if denied is None else denied.reason
 
     def _troubles_of(self, tool: str, result: Result) -> tuple[str, ...]:
         """Say what does not reach the agent, where it looks."""
@@ -181,11 +140,6 @@ class WatchWing:
         if nudges is not None:
             said.append(f"The host does not take {counted(nudges[0], 'nudge')}: {nudges[1]}.")
         return tuple(said)
-
-    def _send(self, event: dict[str, Any], about: Any) -> str:
-        id, line = self._outgoing.open("push/event", event, Sent(self, (self._reach.policy, about)))
-        self._emit(Push(line, event["eventId"]))
-        return id
 
 
 WATCH_WING = Annex(WATCH, TOOLS, INSTRUCTIONS, WatchWing)
