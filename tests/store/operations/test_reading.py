@@ -1,7 +1,6 @@
 """What is read: never a switch that should have fired, and nothing is changed by looking."""
 
 import random
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -200,7 +199,10 @@ def test_the_counts_are_those_of_the_whole_store(rig: Rig) -> None:
         agent.heartbeat(scope="y")
         agent.heartbeat(scope="y", disarm=True)
         agent.send(to=agent.address, objective="x")
-    count: Callable[[], Any] = lambda: rig.do(operations.stats)  # noqa: E731
+
+    def count() -> Any:
+        return rig.do(operations.stats)
+
     assert (count().armed, count().mail_waiting, count().gaps) == (2, 2, 0)
     agent.inbox_ack(task_id=agent.inbox_poll().envelope.task_id)
     assert count().mail_waiting == 1
