@@ -1,7 +1,9 @@
 """``start.py``: from a bare Python to an installed package."""
 
+import base64
 import hashlib
 import importlib.util
+import io
 import sys
 import zipfile
 from pathlib import Path
@@ -179,6 +181,27 @@ def test_no_pip_anywhere_is_said_with_what_was_tried(start, tmp_path):
 @pytest.mark.requirement("people.readme")
 def test_a_password_is_not_shown(start):
     assert start.hide_password("https://me:secret@host/simple") == "https://…@host/simple"
+
+
+@pytest.mark.requirement("people.readme")
+def test_a_password_in_an_address_goes_along_as_one_and_not_in_it(start, tmp_path, monkeypatch):
+    asked = []
+
+    class Opener:
+        def open(self, request, timeout):
+            asked.append(request)
+            return io.BytesIO(b"page")
+
+    found = settings(start, tmp_path, "[global]\n")
+    monkeypatch.setattr(found, "opener", lambda checked: Opener())
+    assert start.read(found, "https://m%40e:se%3Acret@host/simple/") == (b"page", True)
+    assert start.read(found, "https://host/simple/") == (b"page", True)
+    first, second = asked
+    assert first.full_url == second.full_url == "https://host/simple/"
+    assert first.get_header("Accept") == second.get_header("Accept")
+    secret = base64.b64encode(b"m@e:se:cret").decode()
+    assert first.get_header("Authorization") == f"Basic {secret}"
+    assert second.get_header("Authorization") is None
 
 
 @pytest.mark.requirement("people.readme")
