@@ -1,5 +1,6 @@
 """A rig for each kind of database there is."""
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,10 +9,13 @@ import pytest
 from tests.store.operations.rig import Rig
 
 
-@pytest.fixture
-def rig(store_url: str) -> Iterator[Rig]:
-    with Rig(store_url) as made:
-        yield made
+@pytest.fixture(params=["sqlite", "postgresql"])
+def rig(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rig]:
+    with contextlib.ExitStack() as stack:
+        url = f"sqlite:///{tmp_path}/store.db"
+        if request.param == "postgresql":
+            url = stack.enter_context(request.getfixturevalue("postgres_server").used_again())
+        yield stack.enter_context(Rig(url))
 
 
 @pytest.fixture

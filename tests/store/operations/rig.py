@@ -60,7 +60,7 @@ class Rig:
         self.engine = engines.make_engine(urls.read(url))
         if self.engine.dialect.name == "sqlite":
             sa.event.listen(self.engine, "connect", _hurry)
-        schema.metadata.create_all(self.engine)
+            schema.metadata.create_all(self.engine)
         self._conn = self.engine.connect()
         self._reader = engines.reading(self.engine).connect()
         self._random = random.Random(0)
