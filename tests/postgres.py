@@ -28,6 +28,8 @@ import pytest
 
 TEMPLATE = "heartbeat_template"
 GIVEN = "HEARTBEAT_TEST_POSTGRES"
+GIVEN_TEMPLATE = "HEARTBEAT_TEST_POSTGRES_TEMPLATE"
+"""A database on it with a store's tables, if there is one to copy."""
 _SETTINGS = {
     "listen_addresses": "",
     "fsync": "off",
@@ -50,6 +52,11 @@ class Server:
         self.url = url
         self._template = template
         self._emptied: list[str] = []
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """What leads another process of the tests to it."""
+        return {GIVEN: self.url, GIVEN_TEMPLATE: self._template or ""}
 
     def of(self, database: str) -> str:
         """Give the URL of a database."""
@@ -113,7 +120,7 @@ class Server:
 def server() -> Iterator[Server]:
     """Give the server of this run. Raises ``NoPostgresError``."""
     if given := os.environ.get(GIVEN):
-        yield Server(given, None)
+        yield Server(given, os.environ.get(GIVEN_TEMPLATE) or None)
         return
     if importlib.util.find_spec("psycopg") is None:
         raise NoPostgresError("psycopg is not installed")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.postgres import GIVEN, Server
+from tests.postgres import Server
 
 ROOT = Path(__file__).parents[2]
 # Another Python goes through other points.
@@ -41,7 +41,7 @@ def test_processes_on_sqlite(workers: int) -> None:
 def test_processes_on_postgresql(postgres_server: Server) -> None:
     # One of the two has its processes killed, the other its database's clock set.
     options = ("--postgresql", "--seed", SEED, "--count", 2, "--acts", 100)
-    said = histories(*options, **{GIVEN: postgres_server.url})
+    said = histories(*options, **postgres_server.environ)
     assert "'set_database'" in said
     assert "'killed'" in said
 
@@ -55,5 +55,5 @@ def test_kill_9_at_any_point_leaves_all_or_nothing() -> None:
 @pytest.mark.requirement("tasks.history.kill-9")
 def test_kill_9_on_postgresql(postgres_server: Server) -> None:
     options = ("--postgresql", "--points", "sweep", "--every", 16, "--seed", SEED)
-    said = histories(*options, **{GIVEN: postgres_server.url})
+    said = histories(*options, **postgres_server.environ)
     assert int(said.split()[-2]) >= 2

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.postgres import GIVEN, Server
+from tests.postgres import Server
 
 ROOT = Path(__file__).parents[2]
 # Another Python goes through other points.
@@ -46,7 +46,7 @@ def test_processes_on_sqlite(workers: int) -> None:
 def test_processes_on_postgresql(postgres_server: Server) -> None:
     # One of the two has its processes killed, the other its database's clock set.
     options = ("--postgresql", "--seed", SEED, "--count", 2, "--acts", 150, "--workers", 3)
-    said = histories(*options, **{GIVEN: postgres_server.url})
+    said = histories(*options, **postgres_server.environ)
     assert "'set_database'" in said
     assert "'killed'" in said
 
@@ -75,5 +75,5 @@ def test_kill_9_at_any_point_leaves_all_or_nothing(call: str, every: int) -> Non
 @pytest.mark.requirement("watch.store.kill-9")
 def test_kill_9_on_postgresql(postgres_server: Server) -> None:
     options = ("--postgresql", "--points", "sweep", "--every", 8, "--seed", SEED)
-    said = histories(*options, **{GIVEN: postgres_server.url})
+    said = histories(*options, **postgres_server.environ)
     assert int(said.split()[-2]) >= 3
