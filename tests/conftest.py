@@ -13,4 +13,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 settings.register_profile(
     "repo", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
+# Where another run of the same tests tries as many as ever.
+settings.register_profile("few", settings.get_profile("repo"), max_examples=20)
 settings.load_profile("repo")

@@ -154,7 +154,9 @@ class Night(RuleBasedStateMachine):
 
 
 TestNight = Night.TestCase
-TestNight.settings = settings(max_examples=15, stateful_step_count=25, deadline=None)
+# A night is long: a seventh of what others try.
+NIGHTS = settings.default.max_examples // 7
+TestNight.settings = settings(max_examples=NIGHTS, stateful_step_count=25, deadline=None)
 TestNight = pytest.mark.requirement(
     "seed.reminder.taken-changes", "seed.reminder.file-until-taken", "file.said-means-done"
 )(TestNight)
