@@ -98,7 +98,14 @@ class World:
     def _by_hand(self, statements: str) -> None:
         assert self._hand is not None
         for statement in statements.split(";"):
-            self._hand.exec_driver_sql(statement)
+            try:
+                self._hand.exec_driver_sql(statement)
+            except sa.exc.DBAPIError as error:
+                # Some tests end every session on the database, this one too.
+                if not error.connection_invalidated:
+                    raise
+                self._hand.rollback()
+                self._hand.exec_driver_sql(statement)
 
 
 def abandon(store: Store) -> None:
