@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from mcpl_heartbeat.storage.store import files, operations
+from mcpl_heartbeat.storage.store import files, migrate, operations
 from mcpl_heartbeat.storage.store.files import Files
 from mcpl_heartbeat.storage.store.ports import StoreError
 from mcpl_heartbeat.storage.store.store import Store
@@ -138,7 +138,14 @@ def test_while_another_server_has_the_old_log_open_the_store_is_refused(
     beat(first, "first")
     beat(second, "second")
     take_away(world, ends)
-    for use in (lambda: beat(first), lambda: first.sweep(10), first.open, world.store):
+    uses: list[Callable[[], object]] = [
+        lambda: beat(first),
+        lambda: first.sweep(10),
+        first.open,
+        world.store,
+        lambda: migrate.upgrade(world.url),
+    ]
+    for use in uses:
         with pytest.raises(StoreError, match="stop every server and program"):
             use()
     with pytest.raises(StoreError, match="stop every server and program"):

@@ -149,7 +149,7 @@ class Files:
 
 
 def weigh(path: str) -> None:
-    """Do as ``Files.weigh``, for somebody who has not had it open."""
+    """Do as ``Files.weigh`` does, for somebody who has not had it open."""
     Files(path).weigh()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from mcpl_heartbeat.storage.store import engine as engines
-from mcpl_heartbeat.storage.store import schema, urls
+from mcpl_heartbeat.storage.store import files, schema, urls
 from mcpl_heartbeat.storage.store.ports import NeedsUpgrade, StoreError
 from mcpl_heartbeat.storage.store.urls import Place
 
@@ -59,6 +59,7 @@ def upgrade(url: str, *, anew: bool = True) -> tuple[str | None, str]:
             if not anew and not Path(place.path).exists():
                 raise StoreError(f"there is no store at {place.shown}; serve makes one")
             engines.make_file(place.path)
+            files.weigh(place.path)
         with engines.make_engine(place).connect() as conn:
             return _take_steps(conn), REVISIONS[-1]
     except StoreError:
