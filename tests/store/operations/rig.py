@@ -61,6 +61,8 @@ class Rig:
         if self.engine.dialect.name == "sqlite":
             sa.event.listen(self.engine, "connect", _hurry)
             schema.metadata.create_all(self.engine)
+        else:
+            sa.event.listen(self.engine, "connect", _wait)
         self._conn = self.engine.connect()
         self._reader = engines.reading(self.engine).connect()
         self._random = random.Random(0)
@@ -194,6 +196,12 @@ class Rig:
 def _hurry(connection: Any, _record: object) -> None:
     """No power cut comes in the middle of these tests."""
     connection.execute("PRAGMA synchronous = OFF")
+
+
+def _wait(connection: Any, _record: object) -> None:
+    """A busy machine may keep a test waiting in the middle of a transaction."""
+    connection.execute("SET idle_in_transaction_session_timeout = 0")
+    connection.commit()
 
 
 def told(outcome: Any) -> dict[str, Any]:
