@@ -230,6 +230,7 @@ class FailingDrive(Drive):
     """Servers on a disk that fails; goes before the drive that it is of."""
 
     disk: Disk
+    leaving = False
 
     def made(self) -> Store:
         if not hasattr(self, "disk"):
@@ -241,6 +242,20 @@ class FailingDrive(Drive):
         store = super().made()
         self.disk.under(store)
         return Patient(store, self.disk, self.path)  # type: ignore[return-value]
+
+    def learn(self, limit: int) -> None:
+        with contextlib.closing(sqlite3.connect(self.path)) as conn:
+            [(seen,)] = conn.execute("SELECT seen FROM clock")
+        if self.leaving and seen != self.model.real:
+            # The last word of whoever left could not be written.
+            self.take_gaps()
+        else:
+            super().learn(limit)
+
+    def stop(self, slot: int) -> None:
+        self.leaving = True
+        super().stop(slot)
+        self.leaving = False
 
     @property
     def path(self) -> str:

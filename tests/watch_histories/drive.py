@@ -106,12 +106,16 @@ class Drive:
 
     def learn(self, limit: int) -> None:
         """Take in the gaps that were noted, and see whether one is missing."""
+        self.take_gaps()
+        self.model.attended(limit)
+
+    def take_gaps(self) -> None:
+        """Take in the gaps that were noted."""
         with self.engine.connect() as conn:
             rows = conn.execute(sa.text("SELECT began, ended FROM gaps ORDER BY began")).all()
         for began, ended in rows[self.known_gaps :]:
             self.model.gap(began, ended)
         self.known_gaps = len(rows)
-        self.model.attended(limit)
 
     # Calls
 
