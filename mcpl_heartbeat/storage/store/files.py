@@ -166,13 +166,13 @@ def _alone(path: Path) -> bool:
     if path.stat().st_size == 0:
         # There is nothing in it that could be lost, and it may just be made.
         return True
-    with contextlib.closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as conn:
-        try:
+    try:
+        with contextlib.closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as conn:
             # So it needs no index of the log, and no other connection gets in beside it.
             conn.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
             conn.execute("BEGIN IMMEDIATE")
             conn.execute("ROLLBACK")
-        except sqlite3.Error as error:
-            # Whatever else is wrong with it, whoever opens it is told.
-            return error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY
+    except sqlite3.Error as error:
+        # Whatever else is wrong with it, whoever opens it is told.
+        return error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY
     return True
