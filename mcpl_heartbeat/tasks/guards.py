@@ -58,9 +58,10 @@ def down(task: Task, switch: Switch | None, *, registered: bool) -> Down | None:
     """Say whether the guard of a claimed ``task`` keeps no deadline, and what follows.
 
     ``switch`` is that of its scope, if it can be read; ``registered``: whether the address that it
-    notifies is still somebody's. One that an earlier claim left behind counts for nothing.
+    notifies is still somebody's. One that an earlier claim left behind counts for nothing: each
+    claim beats its guard at least once, even one that somebody had armed before it.
     """
-    if switch is None or switch.armed_at < (task.claimed_at or 0):
+    if switch is None or switch.last_beat_at < (task.claimed_at or 0):
         return Down(
             DEFAULT_ACTIONS,
             None,

@@ -83,7 +83,8 @@ def test_without_anybody_to_alert_the_rest_of_it_stands() -> None:
 @pytest.mark.parametrize("state", ["armed", "disarmed", "fired"])
 def test_nothing_is_taken_over_from_a_guard_of_an_earlier_claim(state: str) -> None:
     held, switch = _armed(["queue_alert"])
-    old = msgspec.structs.replace(switch, state=state, armed_at=switch.armed_at - 1)
+    before = switch.armed_at - 1
+    old = msgspec.structs.replace(switch, state=state, armed_at=before, last_beat_at=before)
     for left in (old, None):
         call, (note,) = _again(held, guards.down(held, left, registered=True))
         assert (call.on_expiry, call.notify_address) == (["mark_failed"], UNSET)

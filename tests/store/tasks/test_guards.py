@@ -119,3 +119,18 @@ def test_one_that_stands_is_only_beaten(rig: Rig) -> None:
     assert _switch(worker, id)["on_expiry"] == ("release_leases",), "as its agent has set it since"
     submit(worker, id, 2)
     assert _switch(worker, id)["state"] == "disarmed"
+
+
+def test_one_that_was_armed_by_hand_before_the_claim_is_the_guard_of_the_claim(rig: Rig) -> None:
+    worker, boss = rig.agent("w"), rig.agent("b")
+    id = make(worker, lease_seconds=60)
+    worker.heartbeat(scope=_scope(id), expect_within_seconds=3_600)
+    rig.advance(1)
+    alert = guard(on_expiry=["mark_failed", "queue_alert"], notify_address=boss.address)
+    claim(worker, id, guard=alert, agent_id="w-1")
+    before = _switch(worker, id)
+    assert before["on_expiry"] == ("mark_failed", "queue_alert")
+    assert beat(worker, id, 2).notes == ()
+    _disarm(worker, id)
+    assert "it is armed again as it was" in beat(worker, id, 2).notes[0]
+    assert _switch(worker, id) == before
