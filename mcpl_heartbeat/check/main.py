@@ -206,7 +206,8 @@ def _got(case: Case, outcome: start.Outcome, findings: list[Finding]) -> report.
         )
     else:
         named = wake_rules.listed(_ASKED.get(kind, kind) for kind in awake)
-        lines.append(f"Wakes: {named}{_silent(outcome)}. {_deciding(case)}")
+        silent = ", heartbeats silently" if outcome.silent and "heartbeats" in awake else ""
+        lines.append(f"Wakes: {named}{silent}. {_deciding(case, awake[0])}")
         if len(awake) < len(kinds):
             lost = wake_rules.listed(kind for kind in kinds if kind in asleep)
             lines.append(f"The wake rules let {lost} sleep; each reaches the agent's context.")
@@ -241,14 +242,11 @@ def _kinds(outcome: start.Outcome, *, without: bool) -> list[str]:
     return kinds
 
 
-def _deciding(case: Case) -> str:
+def _deciding(case: Case, kind: str) -> str:
     if case.host is Host.AGENT_FRAMEWORK:
-        return _sentence(wake_rules.deciding_rule(case.recipe.wake, case.entry.id or "heartbeat"))
+        server = case.entry.id or wake_rules.ID
+        return _sentence(wake_rules.deciding_rule(case.recipe.wake, server, kind))
     return "The session is woken for each."
-
-
-def _silent(outcome: start.Outcome) -> str:
-    return ", heartbeats silently" if outcome.silent else ""
 
 
 def _sentence(clause: str) -> str:

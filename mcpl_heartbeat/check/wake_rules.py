@@ -104,15 +104,16 @@ def asleep(wake: Any, server: str, sets: Collection[str] = ()) -> list[str]:
     ]
 
 
-def deciding_rule(wake: Any, server: str) -> str:
-    """Say in a clause what decides on this server's heartbeats."""
+def deciding_rule(wake: Any, server: str, kind: str = "heartbeats") -> str:
+    """Say in a clause what decides on this server's pushes of this kind."""
     if not isinstance(wake, dict):
         return "no wake rules here, so the host's default decides"
     policies = wake.get("policies", [])
-    decision = decide(policies, wake.get("default", "always"), events(server)[0])
+    (event,) = (each for each in events(server, sets=("watch", "tasks")) if each.kind == kind)
+    decision = decide(policies, wake.get("default", "always"), event)
     if decision.rule is None:
-        return f"no wake rule matches them; {decision.how}, decides"
-    return f"the wake rule {_name(policies[decision.rule])} decides: {decision.how}"
+        return f"no wake rule matches {kind}; {decision.how}, decides"
+    return f"the wake rule {_name(policies[decision.rule])} decides on {kind}: {decision.how}"
 
 
 def _without_rules(wake: Any, where: str, server: str) -> Finding:

@@ -1,5 +1,6 @@
 """What a check finds of the wake rules where tasks push: claimable tasks, and reviews."""
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,22 @@ def test_what_sleeps_is_told_beside_what_wakes(tmp_path: Path) -> None:
         line.startswith("Wakes: heartbeats, reminders, alerts and nudges.") for line in lines
     )
     assert any("let reviews and claimable tasks sleep" in line for line in lines)
+
+
+@pytest.mark.requirement("people.check-task-wakes")
+def test_the_rule_that_is_named_decides_on_what_wakes(tmp_path: Path) -> None:
+    silent = {"intervalSeconds": 600, "paused": False, "message": "m", "deliveryMode": "silent"}
+    (tmp_path / "config.json").write_text(json.dumps(silent), encoding="utf-8")
+    quiet = {"name": "no-ticks", "match": {"tagsAny": ["heartbeat:tick"]}, "behavior": "skip"}
+    wake = {"policies": [quiet, always("mine", source="heartbeat")]}
+    (got,) = checking.check(
+        written(tmp_path, f"sqlite:///{tmp_path}/s.db", wake=wake), os.environ
+    ).got
+    first, second, *_ = got.lines
+    assert first.startswith("Wakes: reminders, ")
+    assert first.endswith('The wake rule "mine" decides on reminders: always wakes.')
+    assert "silently" not in first
+    assert second.startswith("The wake rules let heartbeats sleep")
 
 
 @pytest.mark.requirement("people.check-task-wakes")
