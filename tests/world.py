@@ -39,6 +39,8 @@ from mcpl_heartbeat.wake import files
 from mcpl_heartbeat.wings import Annex
 
 START = 1_790_000_000_000
+BEGAN = 1_000_000
+"""The wall and the monotonic time (ms) of a world's beginning."""
 LONGEST_SLEEP = 30_000
 GRANT = {"effectiveCapabilities": ["tools", "pushEvents"], "enabled": ["heartbeat"]}
 ACCEPTED = {"result": {"accepted": True}}
@@ -128,7 +130,7 @@ class World:
         self.zone = zone
         self.annexes = annexes
         self.wall = wall
-        self.monotonic = 1_000_000
+        self.monotonic = BEGAN
         self.pushes: list[dict[str, Any]] = []
         self.push_ids: list[str] = []
         self.sent_at: list[int] = []

@@ -6,9 +6,10 @@ than a tenth of the time that it has.
 
 What the host does not take is held with the reason and sent again at the next policy, once the host
 takes pushes again, and once a minute. Before that, and after a rest, the store has to say that it
-still stands, for a beat may have come by another door. Nothing leaves after its deadline, of which
-it would speak too late. The eventId follows from the deadlines that a push tells of, so it stays
-the same however often they are sent together.
+still stands, for a beat may have come by another door, and how long it has: a watch gap puts its
+deadline off. Nothing leaves after its deadline, of which it would speak too late; but only the
+store, which knows of gaps, can say that one is over. The eventId follows from the deadlines that a
+push tells of, so it stays the same however often they are sent together.
 """
 
 import enum
@@ -89,7 +90,7 @@ class Due(msgspec.Struct):
 
     id: NudgeId
     deadline: int
-    """Monotonic ms, never later than the true one."""
+    """Monotonic ms, never later than the true one: before that only where a gap came since."""
     deadline_wall: int
     leaves_by: int
     """Until when (monotonic ms) it may wait for others."""
@@ -136,21 +137,22 @@ class NudgePushes:
         """Switches that are near their deadline. ``asked``: a moment not later than ``reading``."""
         for told in nudges:
             id = _id(told)
-            left = told.deadline_watched - reading.watched
-            deadline = asked.monotonic + left
-            wall = reading.real_of(told.deadline_watched) + reading.shift
-            if now.monotonic < deadline and id not in self._nudges:
+            if id not in self._nudges:
                 self.beaten(told.scope)
-                leaves_by = now.monotonic + (deadline - now.monotonic) // 10
+                deadline, wall = _deadline(told, reading, asked)
+                leaves_by = now.monotonic + max(deadline - now.monotonic, 0) // 10
                 self._nudges[id] = Due(id, deadline, wall, leaves_by)
         while len(self._nudges) > MOST:
             self._drop(next(iter(self._nudges)))
 
-    def checked(self, standing: Iterable[Told], void: Iterable[Told]) -> None:
-        """The store says which of the doubtful ones still stand."""
+    def checked(
+        self, standing: Iterable[Told], void: Iterable[Told], reading: Reading, asked: Moment
+    ) -> None:
+        """The store says which of the doubtful ones still stand. ``asked`` as in ``news``."""
         for told in standing:
             nudge = self._nudges.get(_id(told))
             if nudge is not None and nudge.state is _State.ASKED:
+                nudge.deadline, nudge.deadline_wall = _deadline(told, reading, asked)
                 nudge.state, nudge.fresh = _State.WAITING, True
         for told in void:
             if _id(told) in self._nudges:
@@ -184,16 +186,14 @@ class NudgePushes:
             nudge.state = _State.ASKED
 
     def pump(self, blocked: bool, coalesces: bool, now: Moment) -> None:
-        """Drop what has become void, and send what can be sent."""
-        for nudge in list(self._nudges.values()):
-            if now.monotonic >= nudge.deadline:
-                self._drop(nudge.id)
+        """Send what can be sent, and have the store asked about what may be void."""
         late = [push for push in self._pushes() if now.monotonic >= _answer_by(push)]
         for push in late:
             self._hold(_out(self._nudges.values(), push), UNANSWERED, now)
-        if blocked:
-            for nudge in self._in(_State.WAITING):
+        for nudge in self._in(_State.WAITING):
+            if blocked or now.monotonic >= nudge.deadline:
                 nudge.state = _State.ASKED
+        if blocked:
             return
         held = self._in(_State.HELD)
         if held and now.monotonic >= self._probe_at:
@@ -212,8 +212,7 @@ class NudgePushes:
 
     def next_moment(self, blocked: bool) -> int | None:
         """When (monotonic ms) ``pump`` next has something to do."""
-        moments = [nudge.deadline for nudge in self._nudges.values()]
-        moments += [_answer_by(push) for push in self._pushes()]
+        moments = [_answer_by(push) for push in self._pushes()]
         if not blocked:
             if self._in(_State.HELD):
                 moments.append(self._probe_at)
@@ -264,6 +263,13 @@ class NudgePushes:
 
 def _id(told: Told) -> NudgeId:
     return NudgeId(told.scope, told.generation, told.deadline_watched)
+
+
+def _deadline(told: Told, reading: Reading, asked: Moment) -> tuple[int, int]:
+    """Its deadline in monotonic and in wall time (ms), by what the store says."""
+    left = told.deadline_watched - reading.watched
+    wall = reading.real_of(told.deadline_watched) + reading.shift
+    return asked.monotonic + left, wall
 
 
 def _out(nudges: Iterable[Due], push: NudgePush) -> list[Due]:

@@ -82,7 +82,7 @@ class WatchWing(StoreWing):
         self._alerts.news(news.alerts, self._blocked is not None, now)
         if "alerts" in news.quiet:
             self._alerts.quiet()
-        self._nudges.checked(news.standing, news.void)
+        self._nudges.checked(news.standing, news.void, news.now, asked)
         self._nudges.news(news.nudges, news.now, asked, now)
 
     def answered(self, subject: Any, answer: Answer, now: Moment) -> None:

@@ -12,7 +12,7 @@ from mcpl_heartbeat.watch.failures import Failure
 from mcpl_heartbeat.watch.results import HeartbeatResult, SwitchStatusResult
 from mcpl_heartbeat.watch.rows import Alert, Envelope, Freed, ResumePoint
 from mcpl_heartbeat.watch.wing import WATCH_WING
-from tests.world import START, World
+from tests.world import BEGAN, START, World
 
 GRANT = {"effectiveCapabilities": ["tools", "pushEvents"], "enabled": ["heartbeat", "watch"]}
 READING = Reading(real=START)
@@ -72,18 +72,31 @@ def news(*alerts: Envelope) -> News:
     return News(READING, alerts)
 
 
-def nudge(*scopes: str, left: int = 30_000, generation: int = 2) -> News:
+def nudge(*scopes: str, left: int = 30_000, generation: int = 2, now: Reading = READING) -> News:
     """Nudges for switches (``permits`` alone) with ``left`` ms to their deadlines."""
-    deadline = READING.watched + left
+    deadline = now.watched + left
     told = (Nudge(scope, generation, deadline) for scope in scopes or ("permits",))
-    return News(READING, (), tuple(told))
+    return News(now, (), tuple(told))
 
 
-def checked(world: World, *void: str) -> None:
-    """Have the store say which of the held nudges still stand: those of scopes not ``void``."""
+def given(world: World, *scopes: str, left: int = 30_000, took: int = 0) -> None:
+    """Have the store give such nudges now."""
+    world.news(nudge(*scopes, left=left, now=_reading(world)), took=took)
+
+
+def checked(world: World, *void: str, cut: int = 0) -> None:
+    """Have the store say which of the held nudges still stand.
+
+    Those of scopes not ``void``, unless their deadline has come; ``cut`` ms passed unwatched.
+    """
+    now = _reading(world, cut)
     held = [Nudge(each.scope, each.generation, each.deadline_watched) for each in _doubtful(world)]
-    over = tuple(each for each in held if each.scope in void)
-    world.news(News(READING, standing=tuple(e for e in held if e not in over), void=over))
+    over = tuple(e for e in held if e.scope in void or e.deadline_watched <= now.watched)
+    world.news(News(now, standing=tuple(e for e in held if e not in over), void=over))
+
+
+def _reading(world: World, cut: int = 0) -> Reading:
+    return Reading(START + world.monotonic - BEGAN, cut)
 
 
 def pass_looking(world: World, ms: int) -> None:
