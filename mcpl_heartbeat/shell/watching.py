@@ -93,7 +93,7 @@ class StoreWatching:
         self._seek = Seek(False)
         self._poked = trio.Event()
         self._present_since: float | None = None
-        self._present = (False, False)
+        self._present: tuple[bool, bool] | None = None
         self._looking = trio.CancelScope()
         self._heard: frozenset[Kind] = frozenset()
         self._desk: Desk | None = None
@@ -271,6 +271,8 @@ class StoreWatching:
             self._own.forget()
         me = await self._own.identity()
         if me is not None:
+            # Perhaps it is told even where this is cancelled; it is to be taken back then.
+            self._present_since, self._present = now if since is None else since, None
             await desk.present(me.agent, self._token, here=here, work=work)
             self._present_since = now if present else None
             self._present = (here, work)
