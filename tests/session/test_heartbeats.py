@@ -280,6 +280,7 @@ def test_a_schedule_that_cannot_fire_says_so_and_names_no_next_wake() -> None:
         assert "nextAt" not in status["structuredContent"]
 
 
+@pytest.mark.no_cover  # much too long when measured
 @pytest.mark.requirement("field.49", "host.29")
 def test_a_thousand_hours_are_a_thousand_hours() -> None:
     world = ready()

@@ -287,6 +287,7 @@ def test_a_late_answer_counts_for_all_that_it_told_of() -> None:
     assert [each.scope for each in world.listening.held] == ["c"]
 
 
+@pytest.mark.no_cover  # much too long when measured
 @pytest.mark.requirement("watch.push.unanswered")
 def test_nudges_that_nobody_answers_fill_no_memory() -> None:
     world = watch_world(answer=silence)
