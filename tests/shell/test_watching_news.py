@@ -1,10 +1,12 @@
 """News for a stdio server: what is looked for, what is settled, who can be woken."""
 
+import threading
+
 import pytest
 import trio
 import trio.testing
 
-from mcpl_heartbeat.actions import Listen, Seek, Settle, Woken
+from mcpl_heartbeat.actions import Listen, Seek, Settle, Unsent, Woken
 from mcpl_heartbeat.storage.store.ports import News, Nudge, Work
 from mcpl_heartbeat.watch.clock import Reading
 from tests.session.watching import alert
@@ -125,6 +127,28 @@ async def test_the_store_is_told_who_can_be_woken(mock_clock: trio.testing.MockC
         assert post.shelf.did[-1] == ("close",)
 
 
+@pytest.mark.requirement("watch.push.presence")
+async def test_what_the_store_is_just_being_told_is_taken_back_at_the_end(
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    async with posted() as post:
+        told: list[bool] = []
+        on = threading.Event()
+
+        def present(agent: str, token: str, *, here: bool, work: bool = False) -> None:
+            told.append(here)
+            on.wait()
+
+        post.shelf.present = present
+        post.watching.take(ALL)
+        await until(lambda: told == [True])
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(post.watching.aclose)
+            await settle()
+            on.set()
+        assert told == [True, False]
+
+
 @pytest.mark.requirement("watch.push.presence", "tasks.push.shell")
 async def test_it_is_told_at_once_under_which_feature_set(
     mock_clock: trio.testing.MockClock,
@@ -174,6 +198,23 @@ async def test_leaving_settles_what_is_open_and_leaves_the_watch() -> None:
         post.watching.take(Settle((4,), taken=False))
         await post.watching.aclose()
         assert post.shelf.did[-2:] == [("pushed", "me", (4,), False), ("close",)]
+
+
+@pytest.mark.requirement("watch.push.nudge-given-back")
+async def test_nudges_are_given_back_as_soon_as_the_store_can_be_used(
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    async with posted() as post:
+        await settle()
+        post.shelf.down = "it is locked"
+        post.watching.take(Unsent((NUDGE,)))
+        await settle()
+        post.shelf.down = None
+        await jump(mock_clock, 6)
+        await until(lambda: ("unsent", "n" * 64, NUDGE) in post.shelf.did)
+        post.watching.take(Unsent((NUDGE, NUDGE)))
+        await post.watching.aclose()
+        assert post.shelf.did[-2:] == [("unsent", "n" * 64, NUDGE, NUDGE), ("close",)]
 
 
 @pytest.mark.requirement("tasks.push.shell")
