@@ -132,7 +132,16 @@ class Woken(msgspec.Struct, frozen=True):
     taken: bool
 
 
-Action = Reply | Push | Save | WakeAt | Log | Ask | Listen | Settle | Seek | Woken
+class Unsent(msgspec.Struct, frozen=True):
+    """The host is gone without having taken these nudges, as ``news`` gave them: another may."""
+
+    nudges: tuple[Any, ...]
+
+
+ForStore = Ask | Listen | Settle | Seek | Woken | Unsent
+"""What the shared store is asked to do, or told."""
+
+Action = Reply | Push | Save | WakeAt | Log | ForStore
 
 
 class Trouble(msgspec.Struct, frozen=True):

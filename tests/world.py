@@ -30,6 +30,7 @@ from mcpl_heartbeat.actions import (
     Seek,
     Settle,
     Trouble,
+    Unsent,
     WakeAt,
     Woken,
 )
@@ -139,6 +140,7 @@ class World:
         self.asks: list[Ask] = []
         self.settled: list[Settle] = []
         self.woken: list[Woken] = []
+        self.unsent: list[Unsent] = []
         self.seeking = False
         self.seek = Seek(False)
         self.listening = Listen(None, here=False)
@@ -337,6 +339,8 @@ class World:
                 self.asks.append(action)
             case Settle():
                 self.settled.append(action)
+            case Unsent():
+                self.unsent.append(action)
             case Woken():
                 self.woken.append(action)
             case Seek():

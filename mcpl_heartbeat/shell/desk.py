@@ -172,6 +172,10 @@ class Desk:
         """Say what became of the push of ``work``. Raises ``StoreError``."""
         await self._work(partial(self._store.woken, namespace, token, work, taken=taken))
 
+    async def unsent(self, namespace: str, nudges: Sequence[Nudge]) -> None:
+        """Say that these nudges were not pushed. Raises ``StoreError``."""
+        await self._work(partial(self._store.unsent, namespace, nudges))
+
     async def present(self, agent: str, token: str, *, here: bool, work: bool = False) -> None:
         """Say for 60 s whether ``token`` can push to ``agent``. Raises ``StoreError``."""
         await self._work(partial(self._store.present, agent, token, here=here, work=work))

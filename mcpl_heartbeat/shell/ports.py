@@ -8,16 +8,12 @@ from typing import Any, Protocol
 
 from mcpl_heartbeat.actions import (
     Action,
-    Ask,
     Document,
-    Listen,
+    ForStore,
     Moment,
     NotSaved,
     Opening,
     SaveOutcome,
-    Seek,
-    Settle,
-    Woken,
 )
 
 
@@ -111,7 +107,7 @@ class Watching(Protocol):
         """Carry out what is taken until ``aclose``, or until cancelled. Never raises."""
         ...
 
-    def take(self, action: Ask | Listen | Settle | Seek | Woken) -> None:
+    def take(self, action: ForStore) -> None:
         """Do this, in the order in which it came; never blocks."""
         ...
 

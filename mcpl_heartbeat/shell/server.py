@@ -30,6 +30,7 @@ from mcpl_heartbeat.actions import (
     Seek,
     Settle,
     Trouble,
+    Unsent,
     WakeAt,
     Woken,
 )
@@ -269,7 +270,7 @@ class Server:
                     self._set_alarm(now)
                 case Log(level, text):
                     _log.log(_LEVELS[level], "%s", text)
-                case Ask() | Listen() | Settle() | Seek() | Woken():
+                case Ask() | Listen() | Settle() | Seek() | Woken() | Unsent():
                     assert self._watching is not None
                     self._watching.take(action)
         if lines:

@@ -6,12 +6,13 @@ wake wing waits for it or learns of it.
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import msgspec
 import trio
 
-from mcpl_heartbeat.actions import Ask, Listen, Seek, Settle, Woken
+from mcpl_heartbeat.actions import Ask, ForStore, Listen, Seek, Settle, Unsent, Woken
 from mcpl_heartbeat.shell import agent_key, chosen, stderr
 from mcpl_heartbeat.shell.clock import Clock, SystemClock
 from mcpl_heartbeat.shell.desk import Desk
@@ -88,7 +89,7 @@ class StoreWatching:
         self._store = store
         self._put, self._asks = trio.open_memory_channel[Ask](math.inf)
         self._unanswered: dict[int, Ask] = {}
-        self._settles: list[Settle | Woken] = []
+        self._settles: list[Settle | Woken | Unsent] = []
         self._listening = Listen(None, here=False)
         self._seek = Seek(False)
         self._poked = trio.Event()
@@ -104,13 +105,13 @@ class StoreWatching:
         """Whether somebody waits for an outcome."""
         return bool(self._unanswered)
 
-    def take(self, action: Ask | Listen | Settle | Seek | Woken) -> None:
+    def take(self, action: ForStore) -> None:
         """Do this, in the order in which it came."""
         if isinstance(action, Ask):
             self._unanswered[action.id] = action
             self._put.send_nowait(action)
         else:
-            if isinstance(action, Settle | Woken):
+            if isinstance(action, Settle | Woken | Unsent):
                 self._settles.append(action)
             elif isinstance(action, Seek):
                 self._seek = action
@@ -227,7 +228,7 @@ class StoreWatching:
         me = await self._own.identity()
         if me is None:
             return
-        held = tuple(Nudge(n.scope, n.generation, n.deadline_watched) for n in self._listening.held)
+        held = _nudges(self._listening.held)
         asked = self._clock.now()
         news = await desk.news(
             me.agent, me.namespace, self._token, most, work=work, reviews=reviews, held=held
@@ -245,18 +246,22 @@ class StoreWatching:
                 if isinstance(settle, Settle):
                     await desk.pushed(self._token, settle.seqs, taken=settle.taken)
                 else:
-                    await self._woken(desk, settle)
+                    await self._tell_namespace(desk, settle)
             except StoreError:
-                if not settle.taken:
+                if not isinstance(settle, Unsent) and not settle.taken:
                     # The claim lapses by itself.
                     self._settles.pop(0)
                 raise
             self._settles.pop(0)
 
-    async def _woken(self, desk: Desk, woken: Woken) -> None:
+    async def _tell_namespace(self, desk: Desk, told: Woken | Unsent) -> None:
         me = None if self._own is None else await self._own.identity()
-        if me is not None:
-            await desk.woken(me.namespace, self._token, woken.work, taken=woken.taken)
+        if me is None:
+            return
+        if isinstance(told, Woken):
+            await desk.woken(me.namespace, self._token, told.work, taken=told.taken)
+        else:
+            await desk.unsent(me.namespace, _nudges(told.nudges))
 
     async def _show_presence(self, desk: Desk, here: bool, work: bool) -> None:
         now = trio.current_time()
@@ -276,6 +281,11 @@ class StoreWatching:
             await desk.present(me.agent, self._token, here=here, work=work)
             self._present_since = now if present else None
             self._present = (here, work)
+
+
+def _nudges(ids: Iterable[Any]) -> tuple[Nudge, ...]:
+    """Name nudges as the store does."""
+    return tuple(Nudge(each.scope, each.generation, each.deadline_watched) for each in ids)
 
 
 def _kinds(news: News) -> frozenset[Kind]:

@@ -1,8 +1,9 @@
 """Nudges: a push to an agent whose switch is near its deadline, to beat or to disarm.
 
-The store gives each once. All that wait leave in one push, which is an agent's one wake for them
-(F.2, "Wake storms"). The next push leaves ``REST_MS`` after it, but none waits for others longer
-than a tenth of the time that it has.
+The store gives each to one server, once; a server whose host is gone gives back what that did not
+take. All that wait leave in one push, which is an agent's one wake for them (F.2, "Wake storms").
+The next push leaves ``REST_MS`` after it, but none waits for others longer than a tenth of the time
+that it has.
 
 What the host does not take is held with the reason and sent again at the next policy, once the host
 takes pushes again, and once a minute. Before that, and after a rest, the store has to say that it
@@ -20,7 +21,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from mcpl_heartbeat.actions import Action, Level, Log, Moment
+from mcpl_heartbeat.actions import Action, Level, Log, Moment, Unsent
 from mcpl_heartbeat.policy import pushing
 from mcpl_heartbeat.times import Zone, local_time
 from mcpl_heartbeat.watch import words
@@ -184,6 +185,13 @@ class NudgePushes:
         """The host takes pushes again: what is held may be sent."""
         for nudge in self._in(_State.HELD):
             nudge.state = _State.ASKED
+
+    def leave(self) -> None:
+        """The host is gone: another server may push what it did not take."""
+        if self._nudges:
+            self._emit(Unsent(tuple(self._nudges)))
+        for id in list(self._nudges):
+            self._drop(id)
 
     def pump(self, blocked: bool, coalesces: bool, now: Moment) -> None:
         """Send what can be sent, and have the store asked about what may be void."""

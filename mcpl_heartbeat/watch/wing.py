@@ -1,7 +1,8 @@
 """The watch wing on one MCPL connection: its tools, and what wakes the agent of it. Pure.
 
 What the tools come to is the store's affair (``Ask``); this wing says when to look for alerts and
-nudges (``Listen``), pushes them, and tells the store what the host took (``Settle``).
+nudges (``Listen``), pushes them, and tells the store what the host took (``Settle``)
+or was not there to take (``Unsent``).
 """
 
 from typing import Any, Protocol
@@ -84,6 +85,9 @@ class WatchWing(StoreWing):
             self._alerts.quiet()
         self._nudges.checked(news.standing, news.void, news.now, asked)
         self._nudges.news(news.nudges, news.now, asked, now)
+        if self._left:
+            # They were on their way when it went.
+            self._nudges.leave()
 
     def answered(self, subject: Any, answer: Answer, now: Moment) -> None:
         """The host answered a push, however late."""
@@ -121,6 +125,7 @@ class WatchWing(StoreWing):
         """The host is gone: another server may push what it did not take."""
         super().leave()
         self._alerts.leave()
+        self._nudges.leave()
 
     def _troubles_of(self, tool: str, result: Result) -> tuple[str, ...]:
         """Say what does not reach the agent, where it looks."""

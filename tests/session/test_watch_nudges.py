@@ -84,10 +84,8 @@ def test_one_whose_deadline_a_gap_put_off_goes_with_the_time_that_it_has(waits: 
         world.request("featureSets/update", GRANT)
     checked(world, cut=asleep)
     assert len(world.pushes) == sent + 1
-    assert (
-        "fires in 300 s, at 2026-09-21T14:28:20"
-        in world.pushes[-1]["payload"]["content"][0]["text"]
-    )
+    text = world.pushes[-1]["payload"]["content"][0]["text"]
+    assert "fires in 300 s, at 2026-09-21T14:28:20" in text
     assert world.listening.held == ()
 
 
@@ -297,3 +295,32 @@ def test_nudges_that_nobody_answers_fill_no_memory() -> None:
     world.pass_time(3_600_000)
     checked(world)
     assert len(world.session._outgoing._waiting) == 0
+
+
+@pytest.mark.requirement("watch.push.nudge-given-back")
+def test_who_leaves_gives_back_what_the_host_did_not_take() -> None:
+    world = watch_world()
+    given(world, "taken", left=300_000)
+    given(world, "rests", left=300_000)
+    world.answer = refuse(-32603)
+    world.pass_time(5_000)
+    checked(world)
+    world.answer = silence
+    world.pass_time(5_000)
+    given(world, "out", left=300_000)
+    assert [push["origin"]["scope"] for push in world.pushes] == ["taken", "rests", "out"]
+    assert world.unsent == []
+    world.leave()
+    (unsent,) = world.unsent
+    assert [each.scope for each in unsent.nudges] == ["rests", "out"]
+    given(world, "on its way", left=300_000)
+    assert [each.scope for each in world.unsent[1].nudges] == ["on its way"]
+    assert len(world.pushes) == 3
+
+
+@pytest.mark.requirement("watch.push.nudge-given-back")
+def test_who_holds_none_gives_none_back() -> None:
+    world = watch_world()
+    given(world, "taken")
+    world.leave()
+    assert world.unsent == []

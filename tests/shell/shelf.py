@@ -99,6 +99,10 @@ class Shelf:
         self._use()
         self.did.append(("woken", namespace, token, work.number, taken))
 
+    def unsent(self, namespace: str, nudges: Sequence[ports.Nudge]) -> None:
+        self._use()
+        self.did.append(("unsent", namespace, *nudges))
+
     def present(self, agent: str, token: str, *, here: bool, work: bool = False) -> None:
         self._use()
         self.did.append(("present", agent, token, here, work))

@@ -91,6 +91,17 @@ _NUDGED = (
     )
     .values(nudged=1)
 )
+_NOT_NUDGED = (
+    sa.update(_SWITCH)
+    .where(
+        ARMED,
+        _SWITCH.c.namespace == sa.bindparam("of_namespace"),
+        _SWITCH.c.scope == sa.bindparam("of_scope"),
+        _SWITCH.c.generation == sa.bindparam("of_generation"),
+        _SWITCH.c.deadline_watched == sa.bindparam("of_deadline"),
+    )
+    .values(nudged=0)
+)
 
 _PRESENCE = schema.presence
 _HERE = sa.and_(_PRESENCE.c.agent == sa.bindparam("of_agent"), _PRESENCE.c.token == _TOKEN)
@@ -198,6 +209,21 @@ def _nudge(tx: Transaction, namespace: str, most: int) -> list[Nudge]:
         ],
     )
     return [Nudge(scope=row[1], generation=row[2], deadline_watched=row[3]) for row in due]
+
+
+def unsent(tx: Transaction, namespace: str, nudges: Sequence[Nudge]) -> None:
+    """Note that no host took these nudges, so that another server is given those that stand."""
+    if nudges:
+        given = [
+            {
+                "of_namespace": namespace,
+                "of_scope": each.scope,
+                "of_generation": each.generation,
+                "of_deadline": each.deadline_watched,
+            }
+            for each in nudges
+        ]
+        tx.conn.execute(_NOT_NUDGED, given)
 
 
 def pushed(tx: Transaction, token: str, seqs: Sequence[int], *, taken: bool) -> None:

@@ -121,7 +121,7 @@ class Stats(msgspec.Struct, frozen=True):
 class StorePort(Protocol):
     """The synchronous store. Every method may block, and raises ``StoreError`` when it cannot.
 
-    ``answer`` and ``sweep``, ``news``, ``pushed``, ``present`` are called from one thread at a time
+    ``answer``, ``sweep``, ``news`` and what is told of pushes are called from one thread at a time
     (the writer's); ``look`` and ``stats`` from another.
     """
 
@@ -176,6 +176,9 @@ class StorePort(Protocol):
 
     def woken(self, namespace: str, token: str, work: Work, *, taken: bool) -> None:
         """A host took the push of ``work``, or did not: then another server may try."""
+
+    def unsent(self, namespace: str, nudges: Sequence[Nudge]) -> None:
+        """A server leaves, and no host took these nudges: another may push those that stand."""
 
     def present(self, agent: str, token: str, *, here: bool, work: bool = False) -> None:
         """Say that the server ``token`` can push to ``agent`` for the next 60 s, or no longer.

@@ -136,6 +136,10 @@ class Store:
             lambda tx: wakes.woken(tx, namespace, token, work, taken=taken), note=False
         )
 
+    def unsent(self, namespace: str, nudges: Sequence[Nudge]) -> None:
+        """Say that these nudges were not pushed."""
+        self._transactions.write(lambda tx: news.unsent(tx, namespace, nudges))
+
     def present(self, agent: str, token: str, *, here: bool, work: bool = False) -> None:
         """Say whether the server ``token`` can push to ``agent``."""
         self._transactions.write(lambda tx: news.present(tx, agent, token, here=here, work=work))

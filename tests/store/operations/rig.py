@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from mcpl_heartbeat.catalogue import TOOLS
 from mcpl_heartbeat.storage.store import engine as engines
 from mcpl_heartbeat.storage.store import news, operations, schema, sweep, urls, wakes
-from mcpl_heartbeat.storage.store.ports import Ask, News, Outcome, Swept, Work
+from mcpl_heartbeat.storage.store.ports import Ask, News, Nudge, Outcome, Swept, Work
 from mcpl_heartbeat.storage.store.transaction import Transaction
 from mcpl_heartbeat.watch import identity
 from mcpl_heartbeat.watch.clock import Gap, Reading
@@ -151,6 +151,9 @@ class Rig:
 
     def pushed(self, seqs: list[int], *, taken: bool, token: str = "server") -> None:
         self.do(lambda tx: news.pushed(tx, token, seqs, taken=taken))
+
+    def unsent(self, agent: Agent, *nudges: Nudge) -> None:
+        self.do(lambda tx: news.unsent(tx, agent.namespace, nudges))
 
     def present(
         self, agent: Agent, token: str = "server", *, here: bool = True, work: bool = False

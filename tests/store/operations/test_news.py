@@ -259,6 +259,30 @@ def test_a_server_learns_which_of_its_nudges_still_stand(rig: Rig) -> None:
     assert not news.empty
 
 
+@pytest.mark.requirement("watch.push.nudge-given-back")
+def test_what_a_server_gives_back_of_its_nudges_is_given_to_another_while_it_stands(
+    rig: Rig,
+) -> None:
+    agent, other = rig.agent("a"), rig.agent("b")
+    for scope in ("beaten", "disarmed", "late", "stands"):
+        agent.heartbeat(scope=scope, nudge_seconds=10, expect_within_seconds=30)
+    other.heartbeat(scope="stands", nudge_seconds=10, expect_within_seconds=30)
+    rig.advance(20)
+    given = rig.news(agent).nudges
+    assert rig.news(other).nudges
+    agent.heartbeat(scope="beaten", expect_within_seconds=31)
+    agent.heartbeat(scope="disarmed", disarm=True)
+    rig.sql("UPDATE switches SET deadline_watched = 0 WHERE scope = 'late'")
+    rig.sweep()
+    rig.unsent(agent, *given)
+    (nudge,) = rig.news(agent, "another").nudges
+    assert nudge in given
+    assert nudge.scope == "stands"
+    assert rig.news(other, "another").nudges == (), "that was not its own to give back"
+    rig.unsent(agent)
+    assert rig.news(agent, "a third").nudges == ()
+
+
 @pytest.mark.requirement("watch.store.over")
 @pytest.mark.parametrize("let_go", [True, False])
 def test_an_alert_that_is_resolved_before_its_push_wakes_nobody(rig: Rig, let_go: bool) -> None:
