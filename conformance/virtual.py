@@ -18,18 +18,14 @@ from conformance.host import Seat
 from conformance.stage import StageError
 from mcpl_heartbeat.actions import (
     Action,
-    Ask,
+    ForStore,
     Level,
-    Listen,
     Log,
     Moment,
     Push,
     Reply,
     Save,
-    Seek,
-    Settle,
     WakeAt,
-    Woken,
 )
 from mcpl_heartbeat.session import Session
 from mcpl_heartbeat.shell import environment as surroundings
@@ -273,12 +269,12 @@ class VirtualPeer:
                     self._alarm = alarm
                 case Log() as log:
                     self._logged(log)
-                case Ask() | Listen() | Settle() | Seek() | Woken() as action:
+                case action:
                     self._when_running(partial(self._ask, action))
         if lines and self._status is None:
             self._seat.feed(b"".join(lines))
 
-    def _ask(self, action: Ask | Listen | Settle | Seek | Woken) -> None:
+    def _ask(self, action: ForStore) -> None:
         if self._store is not None:
             self._store.do(action)
 

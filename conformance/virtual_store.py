@@ -6,11 +6,20 @@ order: a sweep and a look for news twice a second, calls when they come.
 
 import functools
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
-from mcpl_heartbeat.actions import Ask, Listen, Moment, Seek, Settle, Woken
+from mcpl_heartbeat.actions import (
+    Ask,
+    ForStore,
+    Listen,
+    Moment,
+    Seek,
+    Settle,
+    Unsent,
+    Woken,
+)
 from mcpl_heartbeat.shell import agent_key
 from mcpl_heartbeat.shell.environment import Environment
 from mcpl_heartbeat.shell.identity import registration, unknown_key
@@ -100,7 +109,7 @@ class VirtualStore:
         except StoreError as error:
             self._why = str(error)
 
-    def do(self, action: Ask | Listen | Settle | Seek | Woken) -> None:
+    def do(self, action: ForStore) -> None:
         """Carry it out."""
         match action:
             case Ask(id, tool, arguments, secret):
@@ -115,6 +124,8 @@ class VirtualStore:
                 self._show_presence()
             case Woken(work, taken) if self._store is not None and (me := self._identity()):
                 self._store.woken(me.namespace, self._token, work, taken=taken)
+            case Unsent(ids) if self._store is not None and (me := self._identity()):
+                self._store.unsent(me.namespace, _nudges(ids))
 
     def turn(self) -> None:
         """Fire what is due, and hand on what is to be pushed."""
@@ -126,10 +137,7 @@ class VirtualStore:
         most, seek = self._listening.alerts, self._seek
         wanted = most is not None or seek.wanted or seek.reviews
         if wanted and (me := self._identity()) is not None:
-            held = [
-                ports.Nudge(nudge.scope, nudge.generation, nudge.deadline_watched)
-                for nudge in self._listening.held
-            ]
+            held = _nudges(self._listening.held)
             asked = Moment(self._time.wall, self._time.monotonic)
             self._report(
                 self._store.news(
@@ -180,3 +188,7 @@ class VirtualStore:
         if (any(present) or last is not None) and (me := self._identity()) is not None:
             self._store.present(me.agent, self._token, here=present[0], work=present[1])
             self._present, self._present_at = present, now if any(present) else None
+
+
+def _nudges(ids: Iterable[Any]) -> list[ports.Nudge]:
+    return [ports.Nudge(each.scope, each.generation, each.deadline_watched) for each in ids]
