@@ -6,7 +6,7 @@ order: a sweep and a look for news twice a second, calls when they come.
 
 import functools
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -125,7 +125,7 @@ class VirtualStore:
             case Woken(work, taken) if self._store is not None and (me := self._identity()):
                 self._store.woken(me.namespace, self._token, work, taken=taken)
             case Unsent(ids) if self._store is not None and (me := self._identity()):
-                self._store.unsent(me.namespace, _nudges(ids))
+                self._store.unsent(me.namespace, ids)
 
     def turn(self) -> None:
         """Fire what is due, and hand on what is to be pushed."""
@@ -137,7 +137,7 @@ class VirtualStore:
         most, seek = self._listening.alerts, self._seek
         wanted = most is not None or seek.wanted or seek.reviews
         if wanted and (me := self._identity()) is not None:
-            held = _nudges(self._listening.held)
+            held = self._listening.held
             asked = Moment(self._time.wall, self._time.monotonic)
             self._report(
                 self._store.news(
@@ -188,7 +188,3 @@ class VirtualStore:
         if (any(present) or last is not None) and (me := self._identity()) is not None:
             self._store.present(me.agent, self._token, here=present[0], work=present[1])
             self._present, self._present_at = present, now if any(present) else None
-
-
-def _nudges(ids: Iterable[Any]) -> list[ports.Nudge]:
-    return [ports.Nudge(each.scope, each.generation, each.deadline_watched) for each in ids]

@@ -21,7 +21,6 @@ from mcpl_heartbeat.shell.desk_log import DeskLog
 from mcpl_heartbeat.storage.store.ports import (
     Ask,
     News,
-    Nudge,
     Outcome,
     Stats,
     StoreError,
@@ -32,7 +31,7 @@ from mcpl_heartbeat.storage.store.ports import (
 )
 from mcpl_heartbeat.watch.arguments import Arguments, HeartbeatArguments
 from mcpl_heartbeat.watch.failures import Failure, unavailable
-from mcpl_heartbeat.watch.rows import Identity
+from mcpl_heartbeat.watch.rows import Identity, Nudge
 
 SWEEP_EVERY = 0.5
 """Seconds between two sweeps that find nothing more to do."""

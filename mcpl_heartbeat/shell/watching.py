@@ -6,8 +6,7 @@ wake wing waits for it or learns of it.
 
 import logging
 import math
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable
 
 import msgspec
 import trio
@@ -20,7 +19,7 @@ from mcpl_heartbeat.shell.environment import STORE, Environment
 from mcpl_heartbeat.shell.identity import Own
 from mcpl_heartbeat.shell.ports import Report, Tell
 from mcpl_heartbeat.storage.store import urls
-from mcpl_heartbeat.storage.store.ports import Kind, News, Nudge, Outcome, StoreError
+from mcpl_heartbeat.storage.store.ports import Kind, News, Outcome, StoreError
 from mcpl_heartbeat.watch.calls import TELLING
 from mcpl_heartbeat.watch.failures import Failure, unavailable
 
@@ -228,10 +227,15 @@ class StoreWatching:
         me = await self._own.identity()
         if me is None:
             return
-        held = _nudges(self._listening.held)
         asked = self._clock.now()
         news = await desk.news(
-            me.agent, me.namespace, self._token, most, work=work, reviews=reviews, held=held
+            me.agent,
+            me.namespace,
+            self._token,
+            most,
+            work=work,
+            reviews=reviews,
+            held=self._listening.held,
         )
         # One look for a kind that finds none says that what was held is no longer there.
         over = self._heard & news.quiet
@@ -261,7 +265,7 @@ class StoreWatching:
         if isinstance(told, Woken):
             await desk.woken(me.namespace, self._token, told.work, taken=told.taken)
         else:
-            await desk.unsent(me.namespace, _nudges(told.nudges))
+            await desk.unsent(me.namespace, told.nudges)
 
     async def _show_presence(self, desk: Desk, here: bool, work: bool) -> None:
         now = trio.current_time()
@@ -281,11 +285,6 @@ class StoreWatching:
             await desk.present(me.agent, self._token, here=here, work=work)
             self._present_since = now if present else None
             self._present = (here, work)
-
-
-def _nudges(ids: Iterable[Any]) -> tuple[Nudge, ...]:
-    """Name nudges as the store does."""
-    return tuple(Nudge(each.scope, each.generation, each.deadline_watched) for each in ids)
 
 
 def _kinds(news: News) -> frozenset[Kind]:

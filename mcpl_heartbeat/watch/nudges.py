@@ -17,7 +17,7 @@ import enum
 import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -35,35 +35,12 @@ from mcpl_heartbeat.watch.pushes import (
     UNANSWERED,
     Send,
 )
+from mcpl_heartbeat.watch.rows import Nudge
 
 MOST = 500
 """How many are remembered; of more the oldest are dropped."""
 REMEMBERED = 32
 """How many pushes are remembered for a late answer."""
-
-
-class Told(Protocol):
-    """A nudge as the store gives it (``storage.store.ports.Nudge``)."""
-
-    @property
-    def scope(self) -> str:
-        """The scope of the switch."""
-
-    @property
-    def generation(self) -> int:
-        """Its generation."""
-
-    @property
-    def deadline_watched(self) -> int:
-        """The deadline (watched ms) before which to beat."""
-
-
-class NudgeId(msgspec.Struct, frozen=True):
-    """Which nudge: one for each deadline of a switch."""
-
-    scope: str
-    generation: int
-    deadline_watched: int
 
 
 class _State(enum.Enum):
@@ -82,14 +59,14 @@ _KEPT = (_State.HELD, _State.ASKED)
 class NudgePush(msgspec.Struct, frozen=True, eq=False):
     """A push that left: of what it told, and when (monotonic ms)."""
 
-    ids: tuple[NudgeId, ...]
+    ids: tuple[Nudge, ...]
     left_at: int
 
 
 class Due(msgspec.Struct):
     """A nudge that is to be sent, or is out."""
 
-    id: NudgeId
+    id: Nudge
     deadline: int
     """Monotonic ms, never later than the true one: before that only where a gap came since."""
     deadline_wall: int
@@ -118,7 +95,7 @@ class NudgePushes:
         self._send = send
         self._forget = forget
         self._emit = emit
-        self._nudges: dict[NudgeId, Due] = {}
+        self._nudges: dict[Nudge, Due] = {}
         self._left: deque[str] = deque()
         self._rest_until = 0
         self._probe_at = 0
@@ -130,34 +107,33 @@ class NudgePushes:
         return (len(reasons), reasons[-1]) if reasons else None
 
     @property
-    def doubtful(self) -> tuple[NudgeId, ...]:
+    def doubtful(self) -> tuple[Nudge, ...]:
         """Those of which the store is to say whether they still stand."""
         return tuple(nudge.id for nudge in self._nudges.values() if nudge.state in _KEPT)
 
-    def news(self, nudges: Iterable[Told], reading: Reading, asked: Moment, now: Moment) -> None:
+    def news(self, nudges: Iterable[Nudge], reading: Reading, asked: Moment, now: Moment) -> None:
         """Switches that are near their deadline. ``asked``: a moment not later than ``reading``."""
-        for told in nudges:
-            id = _id(told)
+        for id in nudges:
             if id not in self._nudges:
-                self.beaten(told.scope)
-                deadline, wall = _deadline(told, reading, asked)
+                self.beaten(id.scope)
+                deadline, wall = _deadline(id, reading, asked)
                 leaves_by = now.monotonic + max(deadline - now.monotonic, 0) // 10
                 self._nudges[id] = Due(id, deadline, wall, leaves_by)
         while len(self._nudges) > MOST:
             self._drop(next(iter(self._nudges)))
 
     def checked(
-        self, standing: Iterable[Told], void: Iterable[Told], reading: Reading, asked: Moment
+        self, standing: Iterable[Nudge], void: Iterable[Nudge], reading: Reading, asked: Moment
     ) -> None:
         """The store says which of the doubtful ones still stand. ``asked`` as in ``news``."""
-        for told in standing:
-            nudge = self._nudges.get(_id(told))
+        for id in standing:
+            nudge = self._nudges.get(id)
             if nudge is not None and nudge.state is _State.ASKED:
-                nudge.deadline, nudge.deadline_wall = _deadline(told, reading, asked)
+                nudge.deadline, nudge.deadline_wall = _deadline(id, reading, asked)
                 nudge.state, nudge.fresh = _State.WAITING, True
-        for told in void:
-            if _id(told) in self._nudges:
-                self._drop(_id(told))
+        for id in void:
+            if id in self._nudges:
+                self._drop(id)
 
     def beaten(self, scope: str) -> None:
         """The agent beat, or disarmed: what there is to say of this scope's switch is said."""
@@ -172,7 +148,6 @@ class NudgePushes:
         if isinstance(outcome, pushing.Taken):
             for nudge in told:
                 self._drop(nudge.id)
-            self.retry()
         else:
             self._hold(_out(told, push), outcome.reason, now)
 
@@ -263,20 +238,16 @@ class NudgePushes:
         for nudge in nudges:
             nudge.state, nudge.reason = _State.HELD, reason
 
-    def _drop(self, id: NudgeId) -> None:
+    def _drop(self, id: Nudge) -> None:
         del self._nudges[id]
         while not self._nudges and self._left:
             self._forget(self._left.popleft())
 
 
-def _id(told: Told) -> NudgeId:
-    return NudgeId(told.scope, told.generation, told.deadline_watched)
-
-
-def _deadline(told: Told, reading: Reading, asked: Moment) -> tuple[int, int]:
+def _deadline(id: Nudge, reading: Reading, asked: Moment) -> tuple[int, int]:
     """Its deadline in monotonic and in wall time (ms), by what the store says."""
-    left = told.deadline_watched - reading.watched
-    wall = reading.real_of(told.deadline_watched) + reading.shift
+    left = id.deadline_watched - reading.watched
+    wall = reading.real_of(id.deadline_watched) + reading.shift
     return asked.monotonic + left, wall
 
 

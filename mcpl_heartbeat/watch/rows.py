@@ -66,6 +66,15 @@ class Switch(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the agent is pushed when claimable tasks appear, while it is armed."""
 
 
+class Nudge(msgspec.Struct, frozen=True):
+    """A switch that is near its deadline, of which its agent is to be told; one for each."""
+
+    scope: str
+    generation: int
+    deadline_watched: int
+    """Before which to beat or to disarm."""
+
+
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
     """A lock by name. The row stays when it is free, so that its generation only rises."""
 

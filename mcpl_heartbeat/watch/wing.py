@@ -16,7 +16,7 @@ from mcpl_heartbeat.watch.calls import TELLING, WatchCalls
 from mcpl_heartbeat.watch.clock import Reading
 from mcpl_heartbeat.watch.failures import Failure
 from mcpl_heartbeat.watch.results import Result
-from mcpl_heartbeat.watch.rows import Envelope
+from mcpl_heartbeat.watch.rows import Envelope, Nudge
 from mcpl_heartbeat.watch.store_wing import StoreWing
 from mcpl_heartbeat.watch.tools import TOOLS
 from mcpl_heartbeat.watch.words import counted
@@ -41,15 +41,15 @@ class News(Protocol):
         """Mail of switches that fired."""
 
     @property
-    def standing(self) -> tuple[nudges.Told, ...]:
+    def standing(self) -> tuple[Nudge, ...]:
         """Of the nudges asked about (``Listen.held``): those that are still to be sent."""
 
     @property
-    def void(self) -> tuple[nudges.Told, ...]:
+    def void(self) -> tuple[Nudge, ...]:
         """And those that are not: a beat came by another door."""
 
     @property
-    def nudges(self) -> tuple[nudges.Told, ...]:
+    def nudges(self) -> tuple[Nudge, ...]:
         """Switches of the agent that are due soon."""
 
     @property

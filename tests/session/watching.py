@@ -5,12 +5,12 @@ from typing import Any
 import msgspec
 
 from mcpl_heartbeat.actions import Ask
-from mcpl_heartbeat.storage.store.ports import News, Nudge
+from mcpl_heartbeat.storage.store.ports import News
 from mcpl_heartbeat.watch import beats, switches
 from mcpl_heartbeat.watch.clock import Reading
 from mcpl_heartbeat.watch.failures import Failure
 from mcpl_heartbeat.watch.results import HeartbeatResult, SwitchStatusResult
-from mcpl_heartbeat.watch.rows import Alert, Envelope, Freed, ResumePoint
+from mcpl_heartbeat.watch.rows import Alert, Envelope, Freed, Nudge, ResumePoint
 from mcpl_heartbeat.watch.wing import WATCH_WING
 from tests.world import BEGAN, START, World
 
@@ -90,7 +90,7 @@ def checked(world: World, *void: str, cut: int = 0) -> None:
     Those of scopes not ``void``, unless their deadline has come; ``cut`` ms passed unwatched.
     """
     now = _reading(world, cut)
-    held = [Nudge(each.scope, each.generation, each.deadline_watched) for each in _doubtful(world)]
+    held = _doubtful(world)
     over = tuple(e for e in held if e.scope in void or e.deadline_watched <= now.watched)
     world.news(News(now, standing=tuple(e for e in held if e not in over), void=over))
 

@@ -25,7 +25,7 @@ from mcpl_heartbeat.watch.arguments import (
 from mcpl_heartbeat.watch.clock import Reading
 from mcpl_heartbeat.watch.failures import failure
 from mcpl_heartbeat.watch.results import RegisterResult, Result
-from mcpl_heartbeat.watch.rows import Identity
+from mcpl_heartbeat.watch.rows import Identity, Nudge
 from tests.shell.bench import settle, until
 from tests.shell.fakes import FakeClock
 
@@ -80,7 +80,7 @@ class Shelf:
         most: int | None,
         work: bool = False,
         reviews: int = 0,
-        held: Sequence[ports.Nudge] = (),
+        held: Sequence[Nudge] = (),
     ) -> ports.News:
         self._use()
         more = (*(["work"] if work else []), *([reviews] if reviews else []), *held)
@@ -99,7 +99,7 @@ class Shelf:
         self._use()
         self.did.append(("woken", namespace, token, work.number, taken))
 
-    def unsent(self, namespace: str, nudges: Sequence[ports.Nudge]) -> None:
+    def unsent(self, namespace: str, nudges: Sequence[Nudge]) -> None:
         self._use()
         self.did.append(("unsent", namespace, *nudges))
 

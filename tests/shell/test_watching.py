@@ -9,11 +9,11 @@ import trio.testing
 
 from mcpl_heartbeat.actions import Listen
 from mcpl_heartbeat.shell.agent_key import Key, NoKeyError
-from mcpl_heartbeat.storage.store.ports import News, Nudge, StoreError
+from mcpl_heartbeat.storage.store.ports import News, StoreError
 from mcpl_heartbeat.watch.arguments import HeartbeatArguments, RegisterArguments
 from mcpl_heartbeat.watch.clock import Reading
 from mcpl_heartbeat.watch.failures import Failure
-from mcpl_heartbeat.watch.rows import Identity
+from mcpl_heartbeat.watch.rows import Identity, Nudge
 from tests.shell.bench import settle, until
 from tests.shell.shelf import GIVEN, OWN, SECRET, Shelf, answered, jump, posted, warnings
 

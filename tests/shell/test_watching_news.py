@@ -7,8 +7,9 @@ import trio
 import trio.testing
 
 from mcpl_heartbeat.actions import Listen, Seek, Settle, Unsent, Woken
-from mcpl_heartbeat.storage.store.ports import News, Nudge, Work
+from mcpl_heartbeat.storage.store.ports import News, Work
 from mcpl_heartbeat.watch.clock import Reading
+from mcpl_heartbeat.watch.rows import Nudge
 from tests.session.watching import alert
 from tests.shell.bench import settle, until
 from tests.shell.shelf import Post, answered, jump, posted

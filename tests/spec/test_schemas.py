@@ -19,7 +19,7 @@ from mcpl_heartbeat.watch import nudges, pushes
 from mcpl_heartbeat.watch.clock import Reading
 from mcpl_heartbeat.watch.failures import STATUS, failure
 from mcpl_heartbeat.watch.mail import alert_envelope
-from mcpl_heartbeat.watch.rows import Alert, Envelope
+from mcpl_heartbeat.watch.rows import Alert, Envelope, Nudge
 from spec import generate
 from tests.session.test_task_reviews import review
 from tests.world import Disk, World, refuse
@@ -137,7 +137,7 @@ def _alert(scope: str) -> Envelope:
 
 
 def _due(scope: str, now: int) -> nudges.Due:
-    return nudges.Due(nudges.NudgeId(scope, 3, now + 9_000), 9_000, now + 9_000, 900)
+    return nudges.Due(Nudge(scope, 3, now + 9_000), 9_000, now + 9_000, 900)
 
 
 @pytest.mark.requirement(

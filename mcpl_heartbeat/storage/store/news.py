@@ -6,13 +6,13 @@ from typing import Any
 import sqlalchemy as sa
 
 from mcpl_heartbeat.storage.store import identities, journal, mail, rows, schema, wakes
-from mcpl_heartbeat.storage.store.ports import Kind, News, Nudge
+from mcpl_heartbeat.storage.store.ports import Kind, News
 from mcpl_heartbeat.storage.store.rows import CorruptRow
 from mcpl_heartbeat.storage.store.sql import ALERT, ARMED, PENDING, ByKeys, among
 from mcpl_heartbeat.storage.store.transaction import Transaction
 from mcpl_heartbeat.tasks.reviews import task_of
 from mcpl_heartbeat.watch.mail import is_over
-from mcpl_heartbeat.watch.rows import Entry, Envelope
+from mcpl_heartbeat.watch.rows import Entry, Envelope, Nudge
 
 CLAIM_MS = 60_000
 """How long (ms) a server has to get an alert pushed before another may try."""

@@ -13,7 +13,7 @@ from mcpl_heartbeat.watch.arguments import Arguments
 from mcpl_heartbeat.watch.clock import Gap, Reading
 from mcpl_heartbeat.watch.failures import Failure
 from mcpl_heartbeat.watch.results import Result
-from mcpl_heartbeat.watch.rows import Envelope, Identity
+from mcpl_heartbeat.watch.rows import Envelope, Identity, Nudge
 
 Outcome = Result | Failure
 
@@ -59,14 +59,6 @@ class Swept(msgspec.Struct, frozen=True):
     """Ids of tasks that were set aside just now."""
 
 
-class Nudge(msgspec.Struct, frozen=True):
-    """A switch of the agent's own that is near its deadline."""
-
-    scope: str
-    generation: int
-    deadline_watched: int
-
-
 class Work(msgspec.Struct, frozen=True):
     """Claimable tasks of which the agent was not told yet."""
 
@@ -91,6 +83,7 @@ class News(msgspec.Struct, frozen=True):
     alerts: tuple[Envelope, ...] = ()
     """Not pushed yet, the oldest first."""
     nudges: tuple[Nudge, ...] = ()
+    """Of switches of the agent's own."""
     work: Work | None = None
     reviews: tuple[Envelope, ...] = ()
     """Of tasks that timed out; claimed and settled as alerts are."""

@@ -12,7 +12,6 @@ from mcpl_heartbeat.storage.store.clock import HostClock, SteadyClock
 from mcpl_heartbeat.storage.store.ports import (
     Ask,
     News,
-    Nudge,
     Outcome,
     Stats,
     StoreError,
@@ -23,7 +22,7 @@ from mcpl_heartbeat.storage.store.ports import (
 from mcpl_heartbeat.storage.store.transaction import Transaction
 from mcpl_heartbeat.storage.store.transactions import Transactions
 from mcpl_heartbeat.watch.failures import Failure, failure
-from mcpl_heartbeat.watch.rows import Identity
+from mcpl_heartbeat.watch.rows import Identity, Nudge
 
 _log = logging.getLogger(__name__)
 

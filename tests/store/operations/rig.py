@@ -15,12 +15,12 @@ import sqlalchemy as sa
 from mcpl_heartbeat.catalogue import TOOLS
 from mcpl_heartbeat.storage.store import engine as engines
 from mcpl_heartbeat.storage.store import news, operations, schema, sweep, urls, wakes
-from mcpl_heartbeat.storage.store.ports import Ask, News, Nudge, Outcome, Swept, Work
+from mcpl_heartbeat.storage.store.ports import Ask, News, Outcome, Swept, Work
 from mcpl_heartbeat.storage.store.transaction import Transaction
 from mcpl_heartbeat.watch import identity
 from mcpl_heartbeat.watch.clock import Gap, Reading
 from mcpl_heartbeat.watch.failures import Failure
-from mcpl_heartbeat.watch.rows import Envelope
+from mcpl_heartbeat.watch.rows import Envelope, Nudge
 
 T = TypeVar("T")
 
