@@ -180,10 +180,12 @@ def _swallowed(policies: list[Any], decision: Decision, lost: list[Event], where
         if any(_is_meant(rule, event) for event in lost)
     ]
     if decision.rule is None:
-        text = f"No rule matches {kinds}, and the default keeps the agent asleep."
-        if meant:
-            _, why = matches(policies[meant[0]], lost[0])
-            text += f" {_name(policies[meant[0]])} does not: {why or 'it only counts'}."
+        found = [matches(policies[place], lost[0]) for place in meant[:1]]
+        sure = " for sure" if any(match is Match.MAYBE for match, _ in found) else ""
+        text = f"No rule matches {kinds}{sure}, and the default keeps the agent asleep."
+        for match, why in found:
+            verb = "may" if match is Match.MAYBE else "does"
+            text += f" {_name(policies[meant[0]])} {verb} not: {why or 'it only counts'}."
         return error(_ID, where, text, f"Put this rule first: {FIRST_RULE % server}")
     taker = policies[decision.rule]
     text = f"{_name(taker)} comes first for {kinds} and {decision.how}"
@@ -250,7 +252,7 @@ def _never_reached(
         meant = [event for event, _ in decisions if _is_meant(rule, event)]
         if not meant or place in deciding:
             continue
-        if not all(matches(rule, event)[1] for event, _ in decisions):
+        if any(matches(rule, event)[0] is not Match.NO for event, _ in decisions):
             continue
         kinds, why = listed(event.kind for event in meant), matches(rule, meant[0])[1]
         yield warning(

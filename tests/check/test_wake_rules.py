@@ -130,6 +130,14 @@ def test_a_rule_that_wakes_late_or_seldom_is_a_warning(behavior):
     assert all("a rule of their own" in finding.remedy for finding in others)
 
 
+def test_a_rule_with_a_filter_is_not_said_to_match_never():
+    loud = rule("heartbeat-loud", "always", source="heartbeat", filter={"pattern": "loud"})
+    assert judge(loud, RULE) == judge(RULE, loud) == []
+    finding = only(judge(loud, default="skip"))
+    assert "No rule matches heartbeats and reminders for sure" in finding.text
+    assert '"heartbeat-loud" may not: its filter looks at the text.' in finding.text
+
+
 def test_a_rule_with_a_filter_may_take_them():
     finding = only(judge(rule("spam", filter={"type": "text", "pattern": "buy"}), RULE))
     assert finding.level is Level.WARNING
