@@ -128,8 +128,8 @@ class TasksWing(StoreWing):
             if not says or self._gate.verdict(WATCH.name) is not None:
                 return ()
             return (
-                "Claimable tasks cannot wake you here, look with list_agent_tasks: "
-                f"{denied.reason}.",
+                "Claimable tasks and reviews cannot wake you here, look with list_agent_tasks, and "
+                f"with inbox_poll in box {quoted(REVIEW_BOX)}: {denied.reason}.",
             )
         said = []
         if self._work.held is not None and tool != "inbox_poll":
@@ -140,8 +140,8 @@ class TasksWing(StoreWing):
         reviews = self._reviews.held
         if reviews is not None and tool in LOOKS:
             said.append(
-                f"The host does not take {counted(len(reviews.marks), 'review')} for you, so "
-                f"inbox_poll with box {quoted(REVIEW_BOX)} is the way to it: {reviews.reason}."
+                f"The host does not take {counted(len(reviews.marks), 'review')} for you, so poll "
+                f"with inbox_poll and box {quoted(REVIEW_BOX)}: {reviews.reason}."
             )
         return tuple(said)
 

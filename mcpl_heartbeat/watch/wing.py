@@ -138,8 +138,8 @@ class WatchWing(StoreWing):
         held = self._alerts.held
         if held is not None:
             said.append(
-                f"The host does not take {counted(len(held.marks), 'alert')} for you, so "
-                f"inbox_poll is the way to it: {held.reason}."
+                f"The host does not take {counted(len(held.marks), 'alert')} for you, so poll with "
+                f"inbox_poll: {held.reason}."
             )
         nudges = self._nudges.held
         if nudges is not None:

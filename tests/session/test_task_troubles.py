@@ -138,7 +138,8 @@ def test_a_set_that_the_host_denies_is_told_to_whoever_works_with_tasks() -> Non
     assert "never heard of it" in note
     world.request("featureSets/update", WITHOUT)
     (note,) = notes(world, "list_agent_tasks")
-    assert "cannot wake you here" in note
+    assert "Claimable tasks and reviews cannot wake you here" in note
+    assert 'box "review"' in note
     assert notes(world, "whoami") == []
     world.answer = accept
     world.request("featureSets/update", GRANT)

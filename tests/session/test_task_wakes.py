@@ -166,4 +166,4 @@ def test_a_beat_that_asks_for_wakes_which_the_host_denies_is_told_so(
     id = world.begin_call("heartbeat", scope="s", expect_within_seconds=60, wake_on_tasks=wanted)
     world.tell(world.asks[-1], beaten(world.asks[-1]))
     text = world.reply(id)["result"]["content"][0]["text"]
-    assert ("Claimable tasks cannot wake you here" in text) is said
+    assert ("Claimable tasks and reviews cannot wake you here" in text) is said
