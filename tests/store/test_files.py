@@ -54,6 +54,15 @@ for line in sys.stdin:
 """
 
 
+DIES = (
+    STRANGER.rstrip()
+    + """
+    sys.stdin.readline()
+    import os, signal
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+)
+"""Whoever is killed lets go of a log without bringing it anywhere."""
 READER = STRANGER.replace("for line", 'conn.execute("BEGIN")\nfor line')
 """It stays where it is, and so in the way of whoever would empty the log."""
 
@@ -166,6 +175,57 @@ def test_servers_in_processes_of_their_own_let_go_of_it_together(world: World) -
             store.sweep(10)
         assert other("there again") == "armed"
         assert scopes(store) == ["here", "there", "there again"]
+
+
+@pytest.mark.requirement("watch.store.log-taken")
+@pytest.mark.parametrize("ends", LOG)
+def test_nothing_is_lost_with_a_log_whose_last_holder_is_killed(
+    world: World, ends: list[str]
+) -> None:
+    store = world.store()
+    register(store)
+    store.close()
+    with another_process(DIES, world) as other:
+        store = world.store()
+        assert other("look") == "looked"
+        beat(store, "here")
+        take_away(world, ends)
+        with pytest.raises(StoreError, match="was taken away while it is in use"):
+            beat(store, "refused")
+        assert other("die") == ""
+        assert scopes(store) == ["here"]
+
+
+@pytest.mark.requirement("watch.store.log-taken")
+@pytest.mark.parametrize("to_itself", [True, False])
+def test_a_place_that_cannot_be_looked_at_is_said_and_used_again(
+    world: World, tmp_path: Path, to_itself: bool
+) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    path = folder / "store.db"
+    store = World(f"sqlite:///{path}").store()
+    register(store)
+    beat(store, "here")
+    away = tmp_path / "away"
+    if to_itself:
+        path.rename(away)
+        path.symlink_to(path)
+    else:
+        folder.rename(away)
+        folder.touch()
+    for use in (lambda: beat(store, "no"), lambda: store.look(ask("whoami")), store.open):
+        with pytest.raises(StoreError, match=r"symbolic links|Not a directory"):
+            use()
+    if to_itself:
+        path.unlink()
+        away.rename(path)
+    else:
+        folder.unlink()
+        away.rename(folder)
+    beat(store, "again")
+    assert scopes(store) == ["again", "here"]
+    store.close()
 
 
 @pytest.mark.requirement("watch.store.log-taken")

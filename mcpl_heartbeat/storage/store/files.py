@@ -6,15 +6,16 @@ into what nobody else will ever see, and whoever comes then begins a log of thei
 there is compared before and after each transaction. When it differs, all that this process has
 open is let go of.
 
-* The log was taken away: the last one to let go, of all processes, has SQLite bring what the log
-  holds into the store's file. Only when they all have may the store be opened again; it is seen by
-  a lock that nobody gets while another has it open.
+* The log was taken away: whoever notices brings what it holds into the store's file, for the last
+  one to let go, of whom SQLite would do it, may be killed. Only when they all have let go may the
+  store be opened again; it is seen by a lock that nobody gets while another has it open.
 * The store's file was: SQLite brings nothing anywhere then, and leaves the log where it lies. So
   what it holds is brought into the file that is open before that is let go of, and the log removed
   before another file in its place is opened.
 """
 
 import contextlib
+import os
 import sqlite3
 import time
 from collections.abc import Callable
@@ -73,16 +74,30 @@ class Files:
         if found == self._open:
             return None
         if found.main is None:
-            return "its file is gone"
+            return self._unseen()
         if found.main != self._open.main:
             return "another file has taken its place"
         gone = self._names(found.log != self._open.log, found.index != self._open.index)
         return f"{gone} was taken away"
 
+    def _unseen(self) -> str:
+        try:
+            self._path.stat()
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            return f"its file cannot be looked at any more ({error.strerror})"
+        return "its file is gone"
+
     @property
     def moved(self) -> bool:
         """Whether what is open is not at the store's place any more."""
         return self._open is not None and self._open.main != self._find().main
+
+    @property
+    def orphaned(self) -> bool:
+        """Whether nobody who comes now will find the log that is open, or one of their own."""
+        return self._open is not None and self._find().log is None
 
     def left(self, *, trouble: bool, saved: bool = False) -> None:
         """Note that nothing is open any more. ``trouble``: there was some.
@@ -140,7 +155,7 @@ class Files:
 
     def _names_beside(self) -> tuple[Path, Path]:
         """Where the log and its index are, which is beside what a link leads to."""
-        real = self._path.resolve()
+        real = Path(os.path.realpath(self._path))
         return real.with_name(f"{real.name}-wal"), real.with_name(f"{real.name}-shm")
 
     def _find(self) -> Found:
@@ -156,7 +171,7 @@ def weigh(path: str) -> None:
 def _identity(path: Path) -> Identity | None:
     try:
         found = path.stat()
-    except FileNotFoundError:
+    except OSError:
         return None
     return found.st_dev, found.st_ino
 

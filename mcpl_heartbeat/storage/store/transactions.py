@@ -300,11 +300,19 @@ class Transactions:
             self._noter.drop()
             if reader or trouble:
                 self._reader.drop()
-            moved = self._files is not None and self._files.moved
-            saved = moved and engines.empty_log(self._writer)
+            saved = self._save_log()
             self._writer.drop()
             if self._files is not None and not self._reader.connected:
                 self._files.left(trouble=trouble, saved=saved)
+
+    def _save_log(self) -> bool:
+        """Bring the log into the file that is open if nobody would find it; whether all is in."""
+        files = self._files
+        return (
+            files is not None
+            and (files.moved or files.orphaned)
+            and engines.empty_log(self._writer)
+        )
 
     def _drop_reader(self) -> None:
         self._reader.drop()
