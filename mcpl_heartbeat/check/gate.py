@@ -3,7 +3,7 @@
 agent-framework asks its gate whether an event wakes the agent. The rules stand in a list and the
 first that matches decides (seed, "Recipe wiring"; host list, chapter 5). Here each rule is matched
 against the events this server sends, in a logic of three values: a rule with a text filter may or
-may not match, depending on what the wake says.
+may not match, depending on what the wake says, and one that asks for metadata on how many it is of.
 """
 
 import enum
@@ -34,13 +34,15 @@ class Event(msgspec.Struct, frozen=True):
     source: str
     tags: tuple[str, ...]
     metadata: frozenset[str]
+    sometimes: frozenset[str] = frozenset()
+    """What of the metadata one carries that tells of a single thing, but not of several."""
 
 
 class Decision(msgspec.Struct, frozen=True):
     """What becomes of an event. ``rule`` is the rule's place in the list, ``None`` for the default.
 
     ``wakes`` is the answer, ``how`` the behaviour in words, ``doubtful`` the places of rules that
-    come first and may keep the agent asleep, depending on the wake's text.
+    come first and may keep the agent asleep.
     """
 
     rule: int | None
@@ -56,22 +58,28 @@ def events(server: str, scope: str = SCOPE, *, sets: Collection[str] = ()) -> tu
     """
     kinds = [kind for name in ("heartbeat", *sets) for kind in _KINDS[name]]
     return tuple(
-        Event(kind, scope, server, (tag,), _ALWAYS | members) for kind, tag, members in kinds
+        Event(kind, scope, server, (tag,), _ALWAYS | always, sometimes)
+        for kind, tag, always, sometimes in kinds
     )
 
 
 _ALWAYS = frozenset({"serverId", "featureSet", "eventId", "eventType", "tags", "source"})
+_NEVER: frozenset[str] = frozenset()
 _SWITCH = frozenset({"scope", "generation"})
-# Of each feature set what it pushes: what it is called, its tag, the members of its origin.
+# Of each feature set what it pushes: what it is called, its tag, and the members that its origin
+# has always, and where it tells of one thing alone.
 _KINDS = {
     "heartbeat": (
-        ("heartbeats", "heartbeat:tick", frozenset({"reason"})),
-        ("reminders", "heartbeat:reminder", frozenset({"reminderId"})),
+        ("heartbeats", "heartbeat:tick", frozenset({"reason"}), _NEVER),
+        ("reminders", "heartbeat:reminder", frozenset({"reminderId"}), _NEVER),
     ),
-    "watch": (("alerts", "watch:alert", _SWITCH), ("nudges", "watch:nudge", _SWITCH)),
+    "watch": (
+        ("alerts", "watch:alert", _NEVER, _SWITCH),
+        ("nudges", "watch:nudge", _NEVER, _SWITCH),
+    ),
     "tasks": (
-        ("claimable tasks", "tasks:available", frozenset({"claimable"})),
-        ("reviews", "tasks:review", frozenset({"task_id"})),
+        ("claimable tasks", "tasks:available", frozenset({"claimable"}), _NEVER),
+        ("reviews", "tasks:review", _NEVER, frozenset({"task_id"})),
     ),
 }
 
@@ -102,7 +110,10 @@ def matches(rule: Any, event: Event) -> tuple[Match, str]:
         if wanted and (why := test(wanted, event)):
             return Match.NO, why
     if isinstance(conditions.get("filter"), dict):
-        return Match.MAYBE, "its filter looks at the text"
+        return Match.MAYBE, "its filter looks at the text of a wake"
+    members = _strings(conditions.get("metadataTrue"))
+    if members and not event.metadata.intersection(members):
+        return Match.MAYBE, f"several {event.kind} in one push do not carry {', '.join(members)}"
     return Match.YES, ""
 
 
@@ -127,6 +138,10 @@ def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+def _strings(value: Any) -> list[str]:
+    return [item for item in as_list(value) if isinstance(item, str)]
+
+
 def glob(pattern: Any, text: str) -> bool:
     """Match the whole of ``text``; ``*`` stands for any characters."""
     wanted = ".*".join(re.escape(part) for part in str(pattern).split("*"))
@@ -134,7 +149,7 @@ def glob(pattern: Any, text: str) -> bool:
 
 
 def _scope(wanted: Any, event: Event) -> str:
-    names = [name for name in as_list(wanted) if isinstance(name, str)]
+    names = _strings(wanted)
     if not names or event.scope in names:
         return ""
     if event.scope == SCOPE and OLD_SCOPE in names:
@@ -157,15 +172,15 @@ def _workspace(wanted: Any, event: Event) -> str:
 
 
 def _metadata(wanted: Any, event: Event) -> str:
-    names = [name for name in as_list(wanted) if isinstance(name, str)]
-    if not names or event.metadata.intersection(names):
+    names = _strings(wanted)
+    if not names or (event.metadata | event.sometimes).intersection(names):
         return ""
     return f"it wants one of {', '.join(names)}, which {event.kind} do not carry"
 
 
 def _tags(how: Callable[[list[bool]], bool], clause: str) -> Callable[[Any, Event], str]:
     def test(wanted: Any, event: Event) -> str:
-        patterns = [pattern for pattern in as_list(wanted) if isinstance(pattern, str)]
+        patterns = _strings(wanted)
         hits = [any(glob(pattern, tag) for tag in event.tags) for pattern in patterns]
         return "" if not patterns or how(hits) else clause % ", ".join(patterns)
 

@@ -180,12 +180,16 @@ def _swallowed(policies: list[Any], decision: Decision, lost: list[Event], where
         if any(_is_meant(rule, event) for event in lost)
     ]
     if decision.rule is None:
-        found = [matches(policies[place], lost[0]) for place in meant[:1]]
-        sure = " for sure" if any(match is Match.MAYBE for match, _ in found) else ""
+        may = [
+            place
+            for place, rule in enumerate(policies)
+            if matches(rule, lost[0])[0] is Match.MAYBE and behaviour(rule)[0]
+        ]
+        sure, verb = (" for sure", "may") if may else ("", "does")
         text = f"No rule matches {kinds}{sure}, and the default keeps the agent asleep."
-        for match, why in found:
-            verb = "may" if match is Match.MAYBE else "does"
-            text += f" {_name(policies[meant[0]])} {verb} not: {why or 'it only counts'}."
+        for place in (may or meant)[:1]:
+            _, why = matches(policies[place], lost[0])
+            text += f" {_name(policies[place])} {verb} not: {why or 'it only counts'}."
         return error(_ID, where, text, f"Put this rule first: {FIRST_RULE % server}")
     taker = policies[decision.rule]
     text = f"{_name(taker)} comes first for {kinds} and {decision.how}"
@@ -210,8 +214,8 @@ def _doubts(policies: list[Any], event: Event, decision: Decision, where: str) -
         yield warning(
             _ID,
             f"{where}.policies[{place}]",
-            f"{_name(policies[place])} comes first and may keep the agent asleep: its filter looks "
-            "at the text of a wake.",
+            f"{_name(policies[place])} comes first and may keep the agent asleep: "
+            f"{matches(policies[place], event)[1]}.",
             "Move the rule for this server's wakes above it.",
         )
     if decision.rule is not None and decision.wakes:

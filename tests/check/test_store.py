@@ -38,6 +38,25 @@ def test_a_recipe_with_a_store_can_be_right() -> None:
     assert judged(with_store(enabledFeatureSets=["*"])) == []
 
 
+@pytest.mark.requirement("people.check-store-wakes")
+def test_what_only_one_thing_alone_carries_is_no_sure_match() -> None:
+    rules = [
+        {"name": name, "match": match, "behavior": how}
+        for name, match, how in (
+            ("deaths", {"metadataTrue": ["generation"]}, "always"),
+            ("most", {"tagsAny": ["heartbeat:*", "tasks:*", "watch:nudge"]}, "always"),
+        )
+    ]
+    found = only(judged(with_store(wake={"policies": rules, "default": "skip"})))
+    assert found.level is Level.ERROR
+    assert "No rule matches alerts for sure" in found.text
+    assert '"deaths" may not: several alerts in one push do not carry generation.' in found.text
+    rules[0]["behavior"] = "skip"
+    found, *_ = judged(with_store(wake={"policies": rules}))
+    assert found.level is Level.WARNING
+    assert "may keep the agent asleep: several alerts in one push do not carry" in found.text
+
+
 @pytest.mark.requirement("people.check-store")
 def test_a_set_that_is_left_out_wakes_nobody() -> None:
     found = only(judged(with_store(enabledFeatureSets=["heartbeat"])))

@@ -135,7 +135,7 @@ def test_a_rule_with_a_filter_is_not_said_to_match_never():
     assert judge(loud, RULE) == judge(RULE, loud) == []
     finding = only(judge(loud, default="skip"))
     assert "No rule matches heartbeats and reminders for sure" in finding.text
-    assert '"heartbeat-loud" may not: its filter looks at the text.' in finding.text
+    assert '"heartbeat-loud" may not: its filter looks at the text of a wake.' in finding.text
 
 
 def test_a_rule_with_a_filter_may_take_them():
