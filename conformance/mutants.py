@@ -104,8 +104,16 @@ def applied(mutant: Mutant) -> Iterator[None]:
 
 def _forget() -> None:
     """Empty the package's caches: what one server has worked out must not serve another."""
-    for name, module in list(sys.modules.items()):
-        if name.split(".")[0] == "mcpl_heartbeat":
-            for value in list(vars(module).values()):
-                if isinstance(value, _CACHED):
-                    value.cache_clear()
+    for value in _caches(tuple(name for name in sys.modules if name.startswith("mcpl_heartbeat"))):
+        value.cache_clear()
+
+
+@functools.lru_cache(1)
+def _caches(modules: tuple[str, ...]) -> list[Any]:
+    """Find the caches in modules: to look through them all for each server takes long."""
+    return [
+        value
+        for name in modules
+        for value in list(vars(sys.modules[name]).values())
+        if isinstance(value, _CACHED)
+    ]

@@ -5,6 +5,7 @@ ID…`` for some.
 """
 
 import ast
+import functools
 import json
 import re
 import sys
@@ -24,6 +25,7 @@ Where = dict[str, list[str]]
 """Ids, and for each the places that name it."""
 
 
+@functools.cache
 def requirements() -> dict[str, dict[str, Any]]:
     """Read the table of requirements."""
     return tomllib.loads((HERE / "requirements.toml").read_text("utf-8"))

@@ -8,6 +8,7 @@ import ast
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ TESTS = Path(__file__).parent
 TABLE = TESTS.parent / "spec" / "requirements.toml"
 
 
+@cache
 def _rows() -> dict[str, dict[str, Any]]:
     return tomllib.loads(TABLE.read_text("utf-8"))
 
@@ -34,6 +36,7 @@ def _marks(source: str) -> Iterator[tuple[str | None, int]]:
                 yield (argument.value if plain else None), argument.lineno
 
 
+@cache
 def _named() -> dict[str | None, list[str]]:
     """Return each id that tests name, and where."""
     found: dict[str | None, list[str]] = defaultdict(list)

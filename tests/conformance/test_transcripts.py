@@ -108,10 +108,15 @@ def test_there_are_enough_of_them() -> None:
     }
 
 
+@pytest.fixture(scope="module")
+def rules() -> dict[str, object]:
+    """The table, which is long to read."""
+    return tomllib.loads(cli.RULES.read_text("utf-8"))
+
+
 @pytest.mark.requirement("conformance.transcripts")
 @pytest.mark.parametrize("path", EVERY, ids=transcripts.name_of)
-def test_each_one_reads_and_its_rules_exist(path: Path) -> None:
+def test_each_one_reads_and_its_rules_exist(path: Path, rules: dict[str, object]) -> None:
     read = transcripts.read(path)
-    rules = tomllib.loads(cli.RULES.read_text("utf-8"))
     assert read.all_rules(), "it shows no rule"
     assert set(read.all_rules()) <= set(rules)
