@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from mcpl_heartbeat.tasks import moves
 from mcpl_heartbeat.tasks.results import (
     ClaimAgentTaskResult,
     EpochView,
@@ -13,7 +14,7 @@ from mcpl_heartbeat.tasks.results import (
     RecordView,
 )
 from mcpl_heartbeat.tasks.rows import Epoch, Task, guard_scope
-from mcpl_heartbeat.tasks.states import claimable, is_live, is_open, lease_end
+from mcpl_heartbeat.tasks.states import claimable, is_lapsed, is_live, is_open, lease_end
 from mcpl_heartbeat.watch.clock import Reading
 from mcpl_heartbeat.watch.words import quoted
 
@@ -103,8 +104,16 @@ def got(task: Task, epochs: Sequence[Epoch], now: Reading) -> GetAgentTaskResult
         outputs=task.outputs,
         summary=task.summary,
         reason=task.reason,
-        epochs=tuple(epoch_view(epoch, now) for epoch in epochs),
+        epochs=tuple(epoch_view(_until_lapse(epoch, task, now), now) for epoch in epochs),
     )
+
+
+def _until_lapse(epoch: Epoch, task: Task, now: Reading) -> Epoch:
+    """End the epoch of a claim that lapsed, though nobody has come by to note it."""
+    if epoch.epoch != task.epoch or epoch.ended_at is not None or not is_lapsed(task, now):
+        return epoch
+    cause, ended_at = moves.ending(task, "lapsed", now)
+    return msgspec.structs.replace(epoch, cause=cause, ended_at=ended_at)
 
 
 def epoch_view(epoch: Epoch, now: Reading) -> EpochView:

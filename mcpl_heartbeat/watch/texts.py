@@ -53,12 +53,14 @@ def text_of(tool: str, result: Result | Failure) -> str:
 def failure_text(tool: str, failure: Failure, *, reads: bool) -> str:
     """Word what a call of ``tool`` failed of, every problem on a line of its own.
 
-    ``reads``: it is a tool that changes nothing anyway.
+    ``reads``: it is a tool that changes nothing anyway. The code comes last, since a host of an
+    older MCP gets the text alone.
     """
+    end = f"{failure.next} [{failure.code}]"
     if failure.problems is UNSET:
-        return f"{failure.message} {failure.next}"
+        return f"{failure.message} {end}"
     lines = [f"{was_refused(tool, reads=reads)}:"]
-    return "\n".join([*lines, *(f"- {problem}" for problem in failure.problems), failure.next])
+    return "\n".join([*lines, *(f"- {problem}" for problem in failure.problems), end])
 
 
 # Each of these takes the result Struct of its tool. They are declared ``Any``: every member of a

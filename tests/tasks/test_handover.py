@@ -151,3 +151,16 @@ def test_one_task_is_shown_whole_with_who_held_it_when() -> None:
         for epoch in shown["epochs"]
     ] == [(2, "worker-1", 1, "switch_fired"), (3, "worker-2", 0, "submitted")]
     assert shown["epochs"][0]["ended_at"] == utc_time(START + 1)
+
+
+@pytest.mark.requirement("tasks.machine.audit")
+def test_the_audit_shows_a_lapse_that_nobody_has_come_by_to_note() -> None:
+    held = claimed()
+    running = [Epoch(task=ID, namespace=held.namespace, epoch=2, agent_id="w", claimed_at=START)]
+    for ms, ended in [
+        (LEASE - 1, (None, None)),
+        (LEASE, ("lapsed", utc_time(START + LEASE))),
+        (LEASE + 5_000, ("lapsed", utc_time(START + LEASE))),
+    ]:
+        (shown,) = plain(views.got(held, running, at(ms)))["epochs"]
+        assert (shown["cause"], shown["ended_at"]) == ended

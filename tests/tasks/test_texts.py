@@ -236,7 +236,7 @@ def test_what_others_wrote_begins_no_line_of_its_own() -> None:
 @pytest.mark.requirement("tasks.tools.texts")
 def test_a_refusal_says_to_stop_and_bad_outputs_to_mend() -> None:
     stale = said("submit", machine.submit(claimed(), submitting(3), at()).result)
-    assert stale.endswith("Stop: discard the work, list again.")
+    assert stale.endswith("Stop: discard the work, list again. [stale_epoch]")
     bad = submitting(outputs=Raw(b'{"total": {}, "b": {}}'))
     lines = said("submit", machine.submit(claimed(), bad, at()).result).splitlines()
     assert lines[0] == "submit_agent_task was refused and changed nothing:"

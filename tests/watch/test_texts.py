@@ -45,13 +45,13 @@ NOTIFY = f"agent:{READER}/alerts"
 @pytest.mark.parametrize("tool", [tool.name for tool in TOOLS])
 def test_a_failure_says_what_is_wrong_and_what_to_do(tool: str) -> None:
     text = read(tool, failure("not_registered", "No such address.", "Check it."))
-    assert text == "No such address. Check it."
+    assert text == "No such address. Check it. [not_registered]"
     text = read(tool, invalid(tool, ("a: is wrong", "b: is too long")))
     assert text.splitlines() == [
         f"{tool} was refused:" if tool in READS else f"{tool} was refused and changed nothing:",
         "- a: is wrong",
         "- b: is too long",
-        "Mend every problem named and call again.",
+        "Mend every problem named and call again. [invalid_arguments]",
     ]
     text = read(tool, unavailable(tool, "it is locked"))
     assert "it is locked" in text
