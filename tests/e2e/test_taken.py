@@ -1,5 +1,6 @@
 """Two servers on the same files where the lock of the first has gone: one of them goes on."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -55,8 +56,11 @@ def test_a_server_finds_at_a_save_that_its_files_were_taken(spawn: Spawn) -> Non
 def test_what_falls_due_after_the_files_were_taken_fires_once(spawn: Spawn) -> None:
     first = spawn().ready()
     due = first.add("due", inSeconds=3)
+    # Else it might lock them again before a slow machine has started the second.
+    first.signal(signal.SIGSTOP)
     remove_locks(first.reminders.parent)
     second = spawn().ready()
+    first.signal(signal.SIGCONT)
     second.wait_push(is_reminder)
     second.settle()
     second.wait("removal", lambda: due not in second.reminders.read_text())
