@@ -57,7 +57,7 @@ def _python_client(target: Path, packages: list[str]) -> str:
         start.make_environment(target)
     if not start.has_pip(target):
         start.add_pip(target)
-    _run([python, "-m", "pip", "install", "--quiet", "--no-input", *packages])
+    _run([python, "-m", "pip", "install", "--quiet", "--no-input", "--no-compile", *packages])
     return ", ".join(packages)
 
 
